@@ -1,0 +1,63 @@
+"""The agent listener: the third listener inside a sandbox, reached by the wrapped process alone.
+
+It answers `/healthz`, which says nothing about the sandbox; everything else is not found.
+"""
+
+import json
+import socket
+from http import HTTPStatus
+from typing import Final
+
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, RequestHandler
+
+# Bounds on what a wrapped process may send; nothing that is served has a body yet.
+_HEAD_BYTES: Final = 64 * 1024
+_BODY_BYTES: Final = 64 * 1024
+# Seconds for a request, and between two requests of one connection.
+_IDLE: Final = 10
+
+
+class _JsonHandler(RequestHandler):
+    """Answers JSON, errors too, and never names the server's software."""
+
+    def set_default_headers(self) -> None:
+        self.set_header("Server", "agent-gateway")
+        self.set_header("Content-Type", "application/json")
+        self.set_header("Cache-Control", "no-store")
+
+    def write_error(self, status_code: int, **_: object) -> None:
+        self.finish(json.dumps({"error": HTTPStatus(status_code).phrase}) + "\n")
+
+
+class _Health(_JsonHandler):
+    def get(self) -> None:
+        self.finish(b'{"status":"ok"}')
+
+
+class _NotFound(_JsonHandler):
+    def prepare(self) -> None:
+        self.send_error(404)
+
+
+def serve_agent_api(listening: socket.socket) -> HTTPServer:
+    """Serves on a listening socket, from the running event loop on. `close_agent_api` ends it."""
+    application = Application(
+        [(r"/healthz", _Health)], default_handler_class=_NotFound, log_function=lambda _: None
+    )
+    server = HTTPServer(
+        application,
+        max_header_size=_HEAD_BYTES,
+        max_body_size=_BODY_BYTES,
+        idle_connection_timeout=_IDLE,
+        body_timeout=_IDLE,
+    )
+    listening.setblocking(False)
+    server.add_socket(listening)
+    return server
+
+
+async def close_agent_api(server: HTTPServer) -> None:
+    """Stops listening and cuts what is open."""
+    server.stop()
+    await server.close_all_connections()

@@ -1,0 +1,308 @@
+"""The door: the only caller of `decide`, and the only writer of decision events, so that none can be forgotten.
+
+An unexpected exception while deciding, or a decision that cannot be recorded, is a denial.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, assert_never
+
+from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.errors import AuditError
+from gateway.policy.addresses import Address
+from gateway.policy.decision import Decision, Verdict
+from gateway.policy.egress import (
+    AddressRequest,
+    AuthorityRequest,
+    Code,
+    EgressRequest,
+    EgressRules,
+    NameRequest,
+    Transport,
+    decide,
+    decide_address,
+    decide_authority,
+    decide_name,
+)
+from gateway.policy.hosts import literal_text
+from gateway.policy.limits import Allowance, Limits, decide_limit
+from gateway.policy.masking import mask_host, mask_path
+from gateway.session import Session
+
+Request = EgressRequest | AddressRequest | NameRequest | AuthorityRequest
+
+INTERNAL: Final = Decision(
+    Verdict.DENY, "built-in", "the gateway could not decide or record this, so it is refused", Code.INTERNAL
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One connection or request on its way through the gateway; gains facts as they become known.
+
+    `host` is the normal form, or the text as asked when it is malformed; `port` is -1 when its text was no number.
+    """
+
+    session: Session
+    connection: str
+    transport: Transport
+    host: str
+    port: int
+    rule: str = ""
+    address: str = ""
+    sni: str = ""
+    method: str = ""
+    path: str = ""
+    opened: bool = False
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What went through a connection: bytes by direction, milliseconds, and why it ended."""
+
+    bytes_up: int = 0
+    bytes_down: int = 0
+    duration_ms: int = 0
+    close: str = ""
+    status: int = 0
+
+
+@dataclass(slots=True)
+class _Coalesced:
+    """Refusals with code `limit` of one session: `more` than were recorded by the end of the second before. The
+    attempt and its decision are the latest ones."""
+
+    second: int
+    attempt: Attempt
+    decision: Decision
+    more: int = 0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a session's closing line says: connections (of plain HTTP, requests), each by its last verdict."""
+
+    allowed: int = 0
+    denied: int = 0
+
+
+@dataclass(slots=True)
+class Authorizer:
+    """Decides and records. Changes (counts, coalesced refusals); used from one event loop.
+
+    `clock` returns seconds of a monotonic clock.
+    """
+
+    log: AuditLog
+    clock: Callable[[], float]
+    _limited: dict[str, _Coalesced] = field(default_factory=dict)
+    _counts: dict[str, Counts] = field(default_factory=dict)
+    _serial: "count[int]" = field(default_factory=count)
+    _run: str = field(default_factory=lambda: secrets.token_hex(4))
+    _lost: int = 0
+
+    def attempt(
+        self, session: Session, transport: Transport, host: str, port: int, connection: str = ""
+    ) -> Attempt:
+        """A new attempt, with a connection id of its own unless it goes on over a `connection` that is there."""
+        return Attempt(session, connection or f"{self._run}-{next(self._serial)}", transport, host, port)
+
+    def authorize(self, attempt: Attempt, request: Request) -> Decision:
+        """Decides. A denial is recorded before it is returned; that of an `opened` attempt is recorded by `close`."""
+        try:
+            decision = _decide(attempt.session.egress, request)
+        except Exception:
+            _log.exception("a rule failed; the request is refused")
+            decision = INTERNAL
+        if decision.allowed:
+            # The rule that allowed the host stays the record's rule; later checks only confirm it.
+            attempt.rule = attempt.rule or decision.rule
+        elif not attempt.opened:
+            self._refused(attempt, decision)
+        return decision
+
+    def authorize_addresses(
+        self, attempt: Attempt, requests: Sequence[AddressRequest]
+    ) -> tuple[Decision, tuple[Address, ...]]:
+        """Which of a name's addresses may be dialled. With none left the denial of the first one is recorded."""
+        vetted: list[Address] = []
+        refusal = INTERNAL
+        for request in reversed(requests):
+            try:
+                decision = _decide(attempt.session.egress, request)
+            except Exception:
+                _log.exception("a rule failed; the address is refused")
+                decision = INTERNAL
+            if decision.allowed:
+                vetted.insert(0, request.address)
+            else:
+                refusal, attempt.address = decision, literal_text(request.address)
+        if vetted:
+            attempt.address = ""
+            return Decision(Verdict.ALLOW, attempt.rule, "the address is public or listed"), tuple(vetted)
+        self._refused(attempt, refusal)
+        return refusal, ()
+
+    def authorize_connection(
+        self, attempt: Attempt, limits: Limits, live: int, allowance: Allowance
+    ) -> Decision:
+        """May the session have one more connection? Refusals beyond the first of a second are counted into one."""
+        decision = decide_limit(limits, live, allowance)
+        if not decision.allowed:
+            self._refused_by_limit(attempt, decision)
+        return decision
+
+    def refuse(self, attempt: Attempt, decision: Decision) -> Decision:
+        """Records a denial that was found while parsing or waiting (`malformed_request`, `timeout`, `internal`)."""
+        if not attempt.opened:
+            self._refused(attempt, decision)
+        return decision
+
+    def open(self, attempt: Attempt) -> Decision:
+        """Records an allowed connection (or one request of it) before the client is told yes."""
+        if not self._record(attempt, _described(attempt, "opened", Verdict.ALLOW, "", attempt.rule)):
+            self._count(attempt.session).denied += 1
+            return INTERNAL
+        if not attempt.opened:
+            self._count(attempt.session).allowed += 1
+        attempt.opened = True
+        return Decision(Verdict.ALLOW, attempt.rule, "recorded")
+
+    def close(self, attempt: Attempt, figures: Figures, decision: Decision | None = None) -> None:
+        """Records the end of a connection. `decision` is a denial after `opened`, or an upstream failure's code."""
+        verdict, code, rule = Verdict.ALLOW, "", attempt.rule
+        if decision is not None:
+            verdict, code = decision.verdict, decision.code
+            rule = decision.rule or rule
+        self._count_end(attempt, verdict)
+        fields = _described(attempt, "closed", verdict, code, rule)
+        fields |= {
+            "bytes_up": figures.bytes_up,
+            "bytes_down": figures.bytes_down,
+            "duration_ms": figures.duration_ms,
+            "close": figures.close,
+        }
+        if figures.status:
+            fields["status"] = figures.status
+        self._record(attempt, fields)
+
+    def counts(self, session_id: str) -> Counts:
+        """What was allowed and denied in a session so far; goes on counting until `forget`."""
+        return self._counts.setdefault(session_id, Counts())
+
+    def flush(self, session_id: str | None = None) -> None:
+        """Writes the counted refusals whose second is over (all of a session's when it is named)."""
+        now = int(self.clock())
+        for key, held in list(self._limited.items()):
+            if key == session_id or held.second < now:
+                self._end_second(held, now)
+
+    def forget(self, session_id: str) -> None:
+        """Drops a closed session's counts, once what they stand for is written."""
+        self.flush(session_id)
+        self._limited.pop(session_id, None)
+        self._counts.pop(session_id, None)
+
+    def _refused(self, attempt: Attempt, decision: Decision) -> None:
+        attempt.refused = True
+        self._count(attempt.session).denied += 1
+        self._write_refusal(attempt, decision, {})
+
+    def _refused_by_limit(self, attempt: Attempt, decision: Decision) -> None:
+        attempt.refused = True
+        self._count(attempt.session).denied += 1
+        now = int(self.clock())
+        held = self._limited.get(attempt.session.id)
+        if held is not None and held.second != now:
+            held = self._end_second(held, now)
+        if held is None:
+            # The first is recorded at once, so that nobody waits for the news; from then on one record a second.
+            self._limited[attempt.session.id] = _Coalesced(now, attempt, decision)
+            self._write_refusal(attempt, decision, {})
+        else:
+            held.attempt, held.decision = attempt, decision
+            held.more += 1
+
+    def _end_second(self, held: _Coalesced, now: int) -> _Coalesced | None:
+        """Writes what was counted, and counts on; a second without a refusal ends the counting."""
+        if not held.more:
+            del self._limited[held.attempt.session.id]
+            return None
+        self._write_refusal(held.attempt, held.decision, {"count": held.more})
+        held.second, held.more = now, 0
+        return held
+
+    def _write_refusal(self, attempt: Attempt, decision: Decision, more: dict[str, object]) -> None:
+        fields = _described(attempt, "refused", Verdict.DENY, decision.code, decision.rule)
+        self._record(attempt, fields | more)
+
+    def _record(self, attempt: Attempt, fields: dict[str, object]) -> bool:
+        """Whether the record stands in the log. Says so loudly when it begins to fail, and when it has recovered."""
+        try:
+            self.log.append(AuditEvent(EventKind.EGRESS, fields, attempt.session))
+        except AuditError as error:
+            if not self._lost:
+                _log.error("records are lost, and every connection is refused meanwhile: %s", error)
+            self._lost += 1
+            return False
+        if self._lost:
+            _log.error("the audit log takes records again; %d were lost", self._lost)
+            self._lost = 0
+        return True
+
+    def _count(self, session: Session) -> Counts:
+        return self.counts(session.id)
+
+    def _count_end(self, attempt: Attempt, verdict: Verdict) -> None:
+        """A dial that failed was allowed; what was refused after it was opened was not."""
+        counts = self._count(attempt.session)
+        if verdict is not Verdict.DENY:
+            counts.allowed += not attempt.opened
+        elif not attempt.refused:
+            counts.denied += 1
+            counts.allowed -= attempt.opened
+
+
+def explain(rules: EgressRules, request: EgressRequest) -> Decision:
+    """The decision without a record, for the `check` commands."""
+    return decide(rules, request)
+
+
+def _decide(rules: EgressRules, request: Request) -> Decision:
+    match request:
+        case EgressRequest():
+            return decide(rules, request)
+        case AddressRequest():
+            return decide_address(rules, request)
+        case NameRequest():
+            return decide_name(rules, request)
+        case AuthorityRequest():
+            return decide_authority(rules, request)
+        case _:
+            assert_never(request)
+
+
+def _described(attempt: Attempt, state: str, verdict: Verdict, code: str, rule: str) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "connection": attempt.connection,
+        "state": state,
+        "transport": attempt.transport.value,
+        "host": mask_host(attempt.host),
+        "port": attempt.port if attempt.port >= 0 else None,
+        "verdict": verdict.value,
+        "code": str(code),
+        "rule": rule,
+    }
+    if attempt.address:
+        fields["address"] = attempt.address
+    if attempt.sni:
+        fields["sni"] = mask_host(attempt.sni)
+    if attempt.method:
+        fields["method"] = attempt.method
+        fields["path"] = mask_path(attempt.path)
+    return fields

@@ -1,0 +1,1 @@
+"""Policy: what is allowed. Pure: no IO, no clock, no randomness, no logging; imports nothing but itself."""

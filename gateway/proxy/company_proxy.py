@@ -1,0 +1,89 @@
+"""Dialling through the HTTP proxy of a company network (`egress.upstream_proxy`).
+
+The proxy is asked for the vetted address, never for the name: it would look the name up by itself, and what it finds
+nobody has judged. TLS names the host inside the tunnel all the same.
+"""
+
+import asyncio
+import base64
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from gateway.policy.addresses import Address
+from gateway.policy.egress import Code
+from gateway.policy.hosts import literal_text, parse_literal
+from gateway.proxy.bounds import DIAL_ONE, HEAD_TOTAL
+from gateway.proxy.dialling import Resolver, UpstreamError, dial
+from gateway.proxy.peer import Peer
+from gateway.proxy.reactor import Reactor
+
+_DEFAULT_PORT: Final = 3128
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyProxy:
+    """Where it is, and the value of its Proxy-Authorization field (empty: none)."""
+
+    host: str
+    port: int
+    authorization: str = field(default="", repr=False)
+
+
+def read_company_proxy(url: str) -> CompanyProxy:
+    """From the validated config value "http://[USER[:PASSWORD]@]HOST:PORT"."""
+    parts = urlsplit(url)
+    authorization = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = "Basic " + base64.b64encode(pair.encode()).decode("ascii")
+    return CompanyProxy(parts.hostname or "", parts.port or _DEFAULT_PORT, authorization)
+
+
+async def dial_through(
+    proxy: CompanyProxy, resolver: Resolver, session_id: str, address: Address, port: int, reactor: Reactor
+) -> Peer:
+    """A connection to `address` through the proxy. UpstreamError."""
+    literal = parse_literal(proxy.host)
+    addresses = (literal,) if literal is not None else await resolver.resolve(session_id, proxy.host)
+    peer, _ = await dial(addresses, proxy.port, reactor)
+    try:
+        async with asyncio.timeout(DIAL_ONE):
+            await peer.send(_request(proxy, address, port))
+            await _check_answer(peer)
+    except TimeoutError as error:
+        peer.close()
+        raise UpstreamError(Code.CONNECT_TIMEOUT, "the company proxy did not answer in time") from error
+    except OSError as error:
+        peer.close()
+        raise UpstreamError(Code.UNREACHABLE, "the company proxy hung up") from error
+    except BaseException:
+        peer.close()
+        raise
+    peer.bytes_in = peer.bytes_out = 0
+    return peer
+
+
+def _request(proxy: CompanyProxy, address: Address, port: int) -> bytes:
+    host = literal_text(address)
+    target = f"[{host}]:{port}" if address.version == 6 else f"{host}:{port}"
+    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+    if proxy.authorization:
+        lines.append(f"Proxy-Authorization: {proxy.authorization}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+
+
+async def _check_answer(peer: Peer) -> None:
+    """Reads the answer's head; what a host that speaks first sent behind it is kept. UpstreamError unless 2xx."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        data = await peer.receive()
+        head += data
+        if not data or len(head) > HEAD_TOTAL:
+            raise UpstreamError(Code.UNREACHABLE, "the company proxy did not answer as a proxy does")
+    answer, _, rest = head.partition(b"\r\n\r\n")
+    parts = answer.split(b" ", 2)
+    if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].startswith(b"2"):
+        status = parts[1][:3].decode("ascii", "replace") if len(parts) > 1 else "nothing readable"
+        raise UpstreamError(Code.UNREACHABLE, f"the company proxy refused the connection ({status})")
+    peer.keep(rest)

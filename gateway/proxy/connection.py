@@ -1,0 +1,300 @@
+"""One client connection on its way through the gateway: its two ends, its guard, and its one end for both."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mitmproxy.connection import ConnectionState
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from gateway.authorizer import INTERNAL, Attempt, Authorizer, Figures
+from gateway.policy.addresses import Address
+from gateway.policy.decision import Decision, Verdict
+from gateway.policy.egress import Code, Transport
+from gateway.policy.hosts import literal_text
+from gateway.policy.limits import Allowance, Limits
+from gateway.proxy.bounds import HANDSHAKE, LINGER
+from gateway.proxy.company_proxy import CompanyProxy, dial_through
+from gateway.proxy.dialling import Resolver, UpstreamError, dial
+from gateway.proxy.embedding import EgressMode, Hooks, client_of, guarded_server
+from gateway.proxy.guard import GuardedServer, Stage
+from gateway.proxy.peer import NEVER, DeadlineError, Peer
+from gateway.proxy.reactor import Reactor
+from gateway.proxy.relay import Tunnel
+from gateway.proxy.runner import Runner
+from gateway.session import Session
+
+# Bytes of a refused client that are read and thrown away, so that it reads its answer before its connection is reset.
+_LINGER_BYTES = 1 << 20
+
+# Seconds of silence after which the kernel is asked to see whether the server is still there: a host that vanished
+# without a word is noticed, however long the tunnel may stay idle.
+_SILENCE = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class Refused(Exception):
+    """The door said no; the front answers in its protocol. `status` overrides the HTTP status of the code."""
+
+    def __init__(self, decision: Decision, attempt: Attempt, status: int = 0) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+        self.attempt = attempt
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What every connection of the process shares. `clock` returns seconds of a monotonic clock."""
+
+    door: Authorizer
+    hooks: Hooks
+    resolver: Resolver
+    clock: Callable[[], float]
+    reactor: Reactor
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How busy the session was when the connection came."""
+
+    live: int
+    allowance: Allowance
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose connection it is."""
+
+    session: Session
+    limits: Limits
+    mode: EgressMode
+    sockname: tuple[str, int]
+    company_proxy: CompanyProxy | None = None
+
+
+class Connection:
+    """Changes; owned by its task until a tunnel runs, then by the tunnel's callbacks."""
+
+    __slots__ = (
+        "_changed",
+        "_count",
+        "_on_end",
+        "_probed",
+        "_started",
+        "admission",
+        "client",
+        "ended",
+        "gate",
+        "mitm_client",
+        "origin",
+        "runner",
+        "server",
+        "status",
+        "tunnel",
+        "upstream",
+    )
+
+    def __init__(
+        self,
+        gate: Gate,
+        origin: Origin,
+        admission: Admission,
+        client: Peer,
+        peername: tuple[str, int],
+        on_end: Callable[["Connection"], None],
+    ) -> None:
+        self.gate = gate
+        self.origin = origin
+        self.admission: Admission | None = admission
+        self.client = client
+        self.mitm_client = client_of(origin.mode, peername, origin.sockname)
+        self.upstream: Peer | None = None
+        self.server: GuardedServer | None = None
+        self.tunnel: Tunnel | None = None
+        self.runner: Runner | None = None
+        self.ended = False
+        self.status = 0
+        self._on_end = on_end
+        self._started = gate.clock()
+        self._changed = self._started
+        self._count = 0
+        self._probed = False
+
+    def limit_handshake(self, *, idle: bool = False) -> None:
+        """From now the client has `HANDSHAKE` seconds for what it is to send, or between requests the idle time."""
+        self.client.deadline = self.gate.clock() + (self.origin.limits.idle if idle else HANDSHAKE)
+
+    def ask_for(self, transport: Transport, host: str, port: int, *, reuse: bool = False) -> GuardedServer:
+        """A guarded server for what the client asks for. Refused when the session is over its limits.
+
+        `reuse`: a further request over the connection that is open; it keeps that one's id and stages.
+        """
+        if reuse and self.server is not None:
+            guard, former = self.server.guard, self.server.guard.attempt
+            guard.attempt = self.gate.door.attempt(self.origin.session, transport, host, port, former.connection)
+            guard.attempt.address, guard.attempt.rule = former.address, former.rule
+            # Inside a tunnel a refusal is the tunnel's: its one record is the `closed` one.
+            guard.attempt.opened = transport is not Transport.HTTP
+            return self.server
+        attempt = self.gate.door.attempt(self.origin.session, transport, host, port)
+        self._admit(attempt)
+        self._started = self.gate.clock()
+        return guarded_server(attempt)
+
+    def _admit(self, attempt: Attempt) -> None:
+        admission, self.admission = self.admission, None
+        if admission is None:
+            return
+        decision = self.gate.door.authorize_connection(
+            attempt, self.origin.limits, admission.live, admission.allowance
+        )
+        if not decision.allowed:
+            raise Refused(decision, attempt)
+
+    def refuse(self, code: Code, reason: str, transport: Transport, host: str, status: int = 0) -> Refused:
+        """Records a denial found while reading or waiting, and returns what is to be raised."""
+        attempt = self.gate.door.attempt(self.origin.session, transport, host, -1)
+        self._admit(attempt)
+        decision = self.gate.door.refuse(attempt, Decision(Verdict.DENY, "built-in", reason, code))
+        return Refused(decision, attempt, status)
+
+    def fire(self, hook: str, data: object, server: GuardedServer, stage: Stage) -> None:
+        """Fires a hook that does not wait, and checks that it brought the attempt to `stage`. Refused."""
+        waiting = self.gate.hooks.fire(hook, data)
+        if waiting is not None:
+            raise TypeError(f"an addon waits in the hook {hook}, which may not wait")
+        self.check(server, stage)
+
+    def check(self, server: GuardedServer, stage: Stage) -> None:
+        """Refused unless the attempt has come to `stage`."""
+        guard = server.guard
+        if guard.reached(stage):
+            return
+        if guard.refusal is None:
+            # No hook said no, and none said yes: the policy addon is not there.
+            guard.refusal = self.gate.door.refuse(guard.attempt, INTERNAL)
+        raise Refused(guard.why_not(), guard.attempt)
+
+    async def connect(self, server: GuardedServer) -> None:
+        """Vets the addresses, dials, records. Refused, UpstreamError."""
+        guard = server.guard
+        data = ServerConnectionHookData(server=server, client=self.mitm_client)
+        self.client.deadline = NEVER
+        try:
+            waiting = self.gate.hooks.fire("server_connect", data)
+            if waiting is not None:
+                await waiting
+            self.check(server, Stage.VETTED)
+            self.upstream, address = await self._dial(guard.addresses, guard.attempt.port)
+        except UpstreamError as failure:
+            guard.failure = Decision(Verdict.ALLOW, guard.attempt.rule, failure.reason, failure.code)
+            if guard.addresses:
+                guard.attempt.address = literal_text(guard.addresses[0])
+            guard.figures = self._figures(failure.code.value)
+            self.gate.hooks.fire("server_connect_error", data)
+            raise
+        server.state = ConnectionState.OPEN
+        server.peername = (literal_text(address), guard.attempt.port)
+        guard.attempt.address = server.peername[0]
+        self.fire("server_connected", data, server, Stage.RECORDED)
+        self.server = server
+
+    async def _dial(self, addresses: tuple[Address, ...], port: int) -> tuple[Peer, Address]:
+        proxy, gate = self.origin.company_proxy, self.gate
+        if proxy is None:
+            return await dial(addresses, port, gate.reactor)
+        session_id = self.origin.session.id
+        dialling = dial_through(proxy, gate.resolver, session_id, addresses[0], port, gate.reactor)
+        return await asyncio.ensure_future(dialling), addresses[0]
+
+    async def relay(self, first: bytes) -> None:
+        """Sends `first` to the server and hands both sockets to a tunnel, which ends the connection."""
+        upstream = self.upstream
+        assert upstream is not None
+        self.client.deadline = NEVER
+        if first:
+            await upstream.send(first)
+        if early := upstream.take_early():
+            await self.client.send(early)
+        up, down = upstream.bytes_out, upstream.bytes_in
+        self.tunnel = Tunnel(
+            self.gate.reactor, self.client, upstream, self._tunnel_closed, sent_up=up, sent_down=down
+        )
+        self._changed = self.gate.clock()
+        self.tunnel.start()
+
+    def _tunnel_closed(self, tunnel: Tunnel) -> None:
+        self.end(tunnel.cause)
+
+    def sweep(self, now: float) -> None:
+        """Expires what has taken too long, and what has not moved a byte for the idle time."""
+        count = self._bytes()
+        if count != self._count:
+            self._count, self._changed = count, now
+        idle = now - self._changed >= self.origin.limits.idle
+        if self.tunnel is not None:
+            if idle:
+                self.tunnel.close("idle")
+            elif now - self._changed >= _SILENCE and not self._probed:
+                self._probed = True
+                self.tunnel.probe()
+            return
+        for peer in (self.client, self.upstream):
+            if peer is not None and (idle or now >= peer.deadline):
+                peer.expire()
+
+    def _bytes(self) -> int:
+        if self.tunnel is not None:
+            return self.tunnel.bytes_up + self.tunnel.bytes_down
+        moved = self.client.bytes_in + self.client.bytes_out
+        return moved + self.upstream.bytes_in + self.upstream.bytes_out if self.upstream is not None else moved
+
+    def disconnect(self, cause: str) -> None:
+        """Closes the connection to the server and records its end. Idempotent."""
+        server, self.server = self.server, None
+        if server is not None:
+            server.state = ConnectionState.CLOSED
+            server.guard.figures = self._figures(cause)
+            data = ServerConnectionHookData(server=server, client=self.mitm_client)
+            try:
+                self.gate.hooks.fire("server_disconnected", data)
+            except Exception:
+                _log.exception("the end of a connection could not be recorded")
+        if self.upstream is not None:
+            self.upstream.close()
+            self.upstream = None
+
+    def end(self, cause: str) -> None:
+        """Closes both ends and records the end. Idempotent."""
+        if self.ended:
+            return
+        self.ended = True
+        if self.tunnel is not None:
+            self.tunnel.close(cause)
+        self.disconnect(cause)
+        self.client.close()
+        self._on_end(self)
+
+    async def linger(self) -> None:
+        """Lets a refused client read its answer: waits a moment for it to hang up."""
+        self.client.finish_sending()
+        self.client.deadline = self.gate.clock() + LINGER
+        read = self.client.bytes_in
+        try:
+            while self.client.bytes_in - read < _LINGER_BYTES:
+                if not await self.client.receive():
+                    return
+        except (OSError, DeadlineError):
+            return
+
+    def _figures(self, cause: str) -> Figures:
+        up = down = 0
+        if self.tunnel is not None:
+            up, down = self.tunnel.bytes_up, self.tunnel.bytes_down
+        elif self.upstream is not None:
+            up, down = self.upstream.bytes_out, self.upstream.bytes_in
+        duration = int((self.gate.clock() - self._started) * 1000)
+        return Figures(up, down, duration, cause, self.status)

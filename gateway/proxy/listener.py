@@ -1,0 +1,180 @@
+"""A session's pair of proxies: accepts on the two listening sockets it is given, and ends everything at once."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from gateway.authorizer import INTERNAL
+from gateway.policy.egress import Code, Transport
+from gateway.policy.limits import Allowance, Limits, refill
+from gateway.proxy.bounds import OVER_LIMIT
+from gateway.proxy.company_proxy import CompanyProxy
+from gateway.proxy.connection import Admission, Connection, Gate, Origin, Refused
+from gateway.proxy.embedding import egress_mode
+from gateway.proxy.http_front import serve_http
+from gateway.proxy.peer import DeadlineError, Peer
+from gateway.proxy.refusal import http_refusal
+from gateway.proxy.runner import Runner
+from gateway.proxy.socks_front import serve_socks
+from gateway.session import Session
+
+_Serve = Callable[[Connection], Coroutine[Any, Any, None]]
+
+# An accepted socket has the listener's TCP options on Linux, which saves a system call for each.
+_INHERITS_OPTIONS: Final = sys.platform == "linux"
+# Seconds without accepting when the process has run out of file descriptors.
+_PAUSE: Final = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class SessionProxies:
+    """The HTTP and the SOCKS5 proxy of one session. Changes; used from one event loop.
+
+    `http` and `socks` are listening sockets, which are the session's own: whoever reaches them is the session.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        session: Session,
+        limits: Limits,
+        http: socket.socket,
+        socks: socket.socket,
+        company_proxy: CompanyProxy | None = None,
+    ) -> None:
+        self.session = session
+        self.gate = gate
+        self.limits = limits
+        self.mode = egress_mode(session.id)
+        self.company_proxy = company_proxy
+        self._live: set[Connection] = set()
+        self._allowance = Allowance(float(limits.burst), gate.clock())
+        self._listeners = (
+            _Listener(self, http, serve_http, Transport.HTTP),
+            _Listener(self, socks, serve_socks, Transport.SOCKS),
+        )
+        for listener in self._listeners:
+            listener.start()
+
+    @property
+    def live(self) -> int:
+        """Connections that are open now."""
+        return len(self._live)
+
+    def sweep(self, now: float) -> None:
+        """Expires what has taken too long."""
+        for connection in tuple(self._live):
+            connection.sweep(now)
+
+    def close(self, cause: str = "session_closed") -> None:
+        """Stops accepting and cuts everything that runs through the pair."""
+        for listener in self._listeners:
+            listener.stop()
+        for connection in tuple(self._live):
+            if connection.runner is not None:
+                connection.runner.cancel()
+            connection.end(cause)
+
+    def admit(self, accepted: socket.socket, peername: tuple[str, int], listener: "_Listener") -> None:
+        """Takes one accepted connection in; one far over the session's limit is closed at once."""
+        self._allowance = refill(self.limits, self._allowance, self.gate.clock())
+        admission = Admission(len(self._live), self._allowance)
+        if self._allowance.tokens >= 1.0:
+            self._allowance = Allowance(self._allowance.tokens - 1.0, self._allowance.at)
+        if admission.live >= self.limits.tunnels + OVER_LIMIT:
+            attempt = self.gate.door.attempt(self.session, listener.transport, "", -1)
+            self.gate.door.authorize_connection(attempt, self.limits, admission.live, admission.allowance)
+            accepted.close()
+            return
+        peer = Peer(accepted, self.gate.reactor)
+        connection = Connection(self.gate, listener.origin, admission, peer, peername, self._live.discard)
+        self._live.add(connection)
+        connection.runner = Runner(_serve(connection, listener), self.gate.reactor.loop)
+        connection.runner.step()
+
+
+class _Listener:
+    """One listening socket and the front behind it."""
+
+    def __init__(
+        self, pair: SessionProxies, listening: socket.socket, serve: _Serve, transport: Transport
+    ) -> None:
+        self.serve = serve
+        self.transport = transport
+        self.sockname: tuple[str, int] = listening.getsockname()[:2]
+        self._pair = pair
+        self._socket = listening
+        self._reactor = pair.gate.reactor
+        self.origin = Origin(pair.session, pair.limits, pair.mode, self.sockname, pair.company_proxy)
+        self._resume: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._socket.setblocking(False)
+        if _INHERITS_OPTIONS:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._reactor.watch_listener(self._socket.fileno(), self._accept)
+
+    def stop(self) -> None:
+        if self._resume is not None:
+            self._resume.cancel()
+        if self._socket.fileno() >= 0:
+            self._reactor.unwatch(self._socket.fileno())
+            self._socket.close()
+
+    def _accept(self, _: int) -> None:
+        """One connection a time: while there are more, the reactor says so again."""
+        try:
+            accepted, peername = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            _log.error("cannot accept connections: %s", error.strerror or error)
+            self._reactor.unwatch(self._socket.fileno())
+            self._resume = self._reactor.loop.call_later(_PAUSE, self.start)
+            return
+        accepted.setblocking(False)
+        if not _INHERITS_OPTIONS:
+            with contextlib.suppress(OSError):
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._pair.admit(accepted, peername[:2], self)
+
+
+async def _serve(connection: Connection, listener: _Listener) -> None:
+    """The top of a connection's task: whatever fails ends this connection and nothing else."""
+    cause = "client_closed"
+    try:
+        await listener.serve(connection)
+    except (OSError, DeadlineError) as error:
+        cause = "timeout" if isinstance(error, DeadlineError) else "reset"
+    except asyncio.CancelledError:
+        cause = "session_closed"
+        raise
+    except Exception:
+        _log.exception("a connection failed inside the gateway and is refused")
+        cause = "internal"
+        await _answer_internal(connection, listener)
+    finally:
+        connection.runner = None
+        if connection.tunnel is None:
+            connection.end(cause)
+
+
+async def _answer_internal(connection: Connection, listener: _Listener) -> None:
+    """Records the refusal, and tells an HTTP client where nothing has been sent yet."""
+    server = connection.server
+    if server is not None:
+        server.guard.refusal = INTERNAL
+        return
+    try:
+        refused = connection.refuse(Code.INTERNAL, INTERNAL.reason, listener.transport, "")
+    except Refused as over_limit:
+        refused = over_limit
+    if connection.client.bytes_out == 0 and listener.transport is Transport.HTTP:
+        with contextlib.suppress(OSError):
+            await connection.client.send(http_refusal(refused.attempt, refused.decision))
+

@@ -1,0 +1,271 @@
+"""Composition root of `run`: plan, log, wrap, session, proxies, command; and back again in the opposite order.
+
+The command stays in the caller's process group, so that a terminal's Ctrl-C, Ctrl-Z and window size reach it as they
+would without us; what is sent to this process alone is passed on.
+"""
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from typing import Any, Final, TypeVar
+
+from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.authorizer import Authorizer, Counts
+from gateway.errors import AuditError
+from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session
+from gateway.plan import Plan, RunOptions, make_plan
+from gateway.session import Session, Sessions
+from gateway.signals import Signals
+from sandbox.backends.base import Running
+from sandbox.env import Environment, build_environment
+
+# Seconds between two fsyncs of the log: what a power cut may take.
+_SYNC_EVERY: Final = 1.0
+# Descriptors this process may need: two per tunnel, four per hot pair of pipes, for as many tunnels as limits allow.
+_DESCRIPTORS: Final = 65_536
+# What takes longest to import; it is imported while the wrap comes up.
+_SLOW_IMPORTS: Final = ("gateway.proxy.proxies", "gateway.api.agent")
+# Garbage: what start-up left is never looked at again, and what runs makes little of it.
+_COLLECT_AFTER: Final = (10_000, 20, 100)
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+
+
+def run(options: RunOptions, environ: Mapping[str, str]) -> int:
+    """Runs the command and returns the exit status of the contract. GatewayError when the gateway itself fails."""
+    logging.basicConfig(format="agent-gateway: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        plan = make_plan(options, environ)
+        imports = threading.Thread(target=_import_slowly, name="imports", daemon=True)
+        imports.start()
+        print(plan.choice.line, file=sys.stderr, flush=True)
+        log = _open_log(plan)
+        stack.callback(_close_log, log)
+        stack.enter_context(_terminal_kept())
+        running = plan.choice.backend.launch(plan.spec)
+        stack.callback(running.destroy)
+        _raise_descriptor_limit()
+        imports.join()
+        status, counts = _in_loop(_serve(plan, environ, log, running, signals))
+    if not options.quiet:
+        print(_closing_line(counts, log), file=sys.stderr)
+    return status
+
+
+async def _serve(
+    plan: Plan, environ: Mapping[str, str], log: AuditLog, running: Running, signals: Signals
+) -> tuple[int, Counts]:
+    """The session's life: exit status of the command, and what was allowed and denied."""
+    from gateway.proxy.proxies import Proxies
+
+    door = Authorizer(log, time.monotonic)
+    sessions = Sessions()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(_synced(log))
+        secret = new_secret()
+        environment = _environment(plan, environ, running, secret)
+        session = _open_session(plan, environment, secret, sessions, log)
+        ending = _Ending()
+        stack.callback(ending.close, session, sessions, log)
+        stack.callback(running.destroy)
+        proxies = await stack.enter_async_context(Proxies(door))
+        ports = running.endpoints
+        own = frozenset({ports.http_port, ports.socks_port, ports.gateway_port})
+        proxies.open(
+            session,
+            plan.config.egress.limits,
+            running.http,
+            running.socks,
+            own_ports=own if running.backend == "none" else frozenset(),
+            upstream_proxy=plan.config.egress.upstream_proxy,
+        )
+        await stack.enter_async_context(_agent_api(running))
+        _settle_garbage()
+        ending.status = await _command(plan, running, environment, signals)
+        return ending.status, door.counts(session.id)
+
+
+async def _command(plan: Plan, running: Running, environment: Environment, signals: Signals) -> int:
+    """Starts the command, passes signals on, and waits for its end."""
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[int] = loop.create_future()
+    started = False
+
+    def pass_on(number: int, from_terminal: bool) -> None:
+        if started:
+            if not from_terminal:
+                running.signal(number)
+        elif number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) and not stopped.done():
+            stopped.set_result(128 + number)
+
+    signals.attach(loop, pass_on)
+    try:
+        await asyncio.sleep(0)  # lets signals that came while we set up arrive first
+        if stopped.done():
+            return stopped.result()
+        running.start(plan.options.command, environment.values, plan.workdir, signals.ignored)
+        started = True
+        return await asyncio.to_thread(running.wait)
+    finally:
+        signals.detach()
+
+
+class _Ending:
+    """Records the session's end, with the command's exit status if it came that far."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+
+    def close(self, session: Session, sessions: Sessions, log: AuditLog) -> None:
+        """The last thing of a session; a log that says no is said loudly, since nothing else can be done."""
+        try:
+            close_session(session, sessions, log, exit_status=self.status)
+        except AuditError as error:
+            _log.error("the end of the session is not recorded: %s", error)
+
+
+def _in_loop(main: Coroutine[Any, Any, _T]) -> _T:
+    """asyncio.run on the loop that the proxies need."""
+    from gateway.proxy.reactor import GatewayLoop
+
+    with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+        return runner.run(main)
+
+
+def _environment(plan: Plan, environ: Mapping[str, str], running: Running, secret: str) -> Environment:
+    """The command's environment; what --env and the config ask for is in the plan."""
+    inside = running.inside
+    return build_environment(
+        environ,
+        endpoints=running.endpoints,
+        session_id=plan.session_id,
+        backend=running.backend,
+        secret=secret,
+        home=inside.home,
+        path=inside.path,
+        tmpdir=inside.tmpdir,
+        git_config=inside.git_config,
+        connect=inside.connect,
+        roots=inside.roots,
+        tools=inside.variables,
+        pass_names=plan.passed,
+        set_values=plan.set_values,
+    )
+
+
+def _open_session(plan: Plan, environment: Environment, secret: str, sessions: Sessions, log: AuditLog) -> Session:
+    request = SessionRequest(
+        id=plan.session_id,
+        egress=plan.rules,
+        sandbox=plan.choice.stamp,
+        secret=secret,
+        workspace=plan.options.workspace,
+        agent=plan.options.agent,
+        mode=plan.spec.mode,
+        worktree=plan.worktree,
+    )
+    return open_session(request, sessions, log, kept=environment.kept, dropped=environment.dropped)
+
+
+def _open_log(plan: Plan) -> AuditLog:
+    audit = plan.config.audit
+    log = AuditLog(plan.audit_directory, max_bytes=audit.max_file_mb << 20, keep_days=audit.keep_days)
+    fields = {"state": "loaded", "source": plan.config.source, "old": None, "new": plan.config.digest or None}
+    log.append(AuditEvent(EventKind.CONFIG, fields))
+    return log
+
+
+def _close_log(log: AuditLog) -> None:
+    try:
+        log.close()
+    except AuditError as error:
+        _log.error("%s", error)
+
+
+@asynccontextmanager
+async def _synced(log: AuditLog) -> AsyncIterator[None]:
+    """Brings the log to the disk every second, in a thread, so that no connection waits for it."""
+
+    async def sync() -> None:
+        while True:
+            await asyncio.sleep(_SYNC_EVERY)
+            try:
+                await asyncio.to_thread(log.sync)
+            except AuditError as error:
+                _log.error("%s; from now every connection is refused", error)
+                return
+
+    task = asyncio.create_task(sync())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _agent_api(running: Running) -> AsyncIterator[None]:
+    from gateway.api.agent import close_agent_api, serve_agent_api
+
+    server = serve_agent_api(running.gateway)
+    try:
+        yield
+    finally:
+        await close_agent_api(server)
+
+
+@contextmanager
+def _terminal_kept() -> Iterator[None]:
+    """Takes the terminal back at the end: a shell inside that was killed could not give it back itself."""
+    try:
+        held = os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        held = False
+    try:
+        yield
+    finally:
+        if held:
+            former = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            with contextlib.suppress(OSError):
+                os.tcsetpgrp(0, os.getpgrp())
+            signal.signal(signal.SIGTTOU, former)
+
+
+def _import_slowly() -> None:
+    for name in _SLOW_IMPORTS:
+        importlib.import_module(name)
+
+
+def _raise_descriptor_limit() -> None:
+    """For this process alone: the command was spawned before and keeps what it was given."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _settle_garbage() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
+def _closing_line(counts: Counts, log: AuditLog) -> str:
+    return (
+        f"agent-gateway: {counts.allowed} connections allowed, {counts.denied} denied; "
+        f"0 pushes forwarded, 0 refused; 0 violations; log: {log.path}"
+    )

@@ -1,0 +1,76 @@
+"""A session: one run of an agent, and the registry of those that are live."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gateway.policy.egress import EgressRules
+
+
+class Mode(StrEnum):
+    """What the agent is there to do; only `chat` may change anything."""
+
+    CHAT = "chat"
+    REVIEW = "review"
+    PLAN = "plan"
+    ORCHESTRATE = "orchestrate"
+
+
+class FileRules(StrEnum):
+    """How file names are denied on Linux."""
+
+    CREATE_TIME = "create-time"
+    EXISTING_ONLY = "existing-only"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStamp:
+    """What wrap is really in force; stamped on every record of the session.
+
+    `backend` is "native", "none" or "microvm"; `file_rules` a `FileRules` value.
+    """
+
+    backend: str
+    file_rules: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Identity, place and compiled rules of one run. `worktree` is an absolute path, empty outside any worktree."""
+
+    id: str
+    sandbox: SandboxStamp
+    egress: EgressRules
+    secret: str = field(repr=False)
+    workspace: str = "default"
+    space: str = ""
+    agent: str = ""
+    mode: Mode = Mode.CHAT
+    worktree: str = ""
+
+
+class Sessions:
+    """The live sessions by id. Changes; used from one event loop, so it needs no lock."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Session] = {}
+
+    def add(self, session: Session) -> None:
+        """Registers a session; ValueError if its id is live already."""
+        if session.id in self._live:
+            raise ValueError(f"session {session.id!r} is already open")
+        self._live[session.id] = session
+
+    def get(self, session_id: str) -> Session | None:
+        """The live session with this id, or None."""
+        return self._live.get(session_id)
+
+    def remove(self, session_id: str) -> Session | None:
+        """Forgets a session and returns it; None if it was not live."""
+        return self._live.pop(session_id, None)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(tuple(self._live.values()))
+
+    def __len__(self) -> int:
+        return len(self._live)

@@ -1,0 +1,127 @@
+"""The file rules: which names a wrapped process may not write or read. Pure: lists and matching, no file is touched.
+
+Names are compared in lower case, since some file systems fold it. How a rule is enforced is the backend's matter;
+`masks.py` does it for what exists at launch.
+"""
+
+import fnmatch
+import re
+from dataclasses import dataclass
+
+# Never written, wherever they stand: names whose content some program of the host obeys, or that hold secrets.
+WRITE_DENIED_NAMES = (
+    # shells read these at every start
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".mkshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".logout",
+    # git runs what these name
+    ".gitconfig",
+    ".gitmodules",
+    # editors and agents run what these name
+    ".mcp.json",
+    ".vscode",
+    ".idea",
+    # secrets
+    ".env",
+    ".env.*",
+    "*.key",
+    "*.pem",
+    "*.p12",
+    "*.pfx",
+)
+
+# Never written, by the end of the path.
+WRITE_DENIED_PATHS = (
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/hooks",
+    ".claude/commands",
+    ".claude/agents",
+    ".config/fish/config.fish",
+)
+
+# Templates that belong into a repository.
+WRITE_ALLOWED_NAMES = (".env.example", ".env.sample", ".env.template")
+
+# In a git directory: hooks run, and the configuration names programs to run.
+GIT_DENIED = ("hooks", "config", "config.worktree")
+
+# In a git directory's entry for a linked worktree: these say where its repository and configuration are.
+LINKED_DENIED = ("commondir", "gitdir", "config.worktree")
+
+# Not searched for names that exist: installed packages bring keys of their own (`cacert.pem`), and a mask on one
+# of their files would make the next installation fail.
+UNSEARCHED_FOLDERS = frozenset({"node_modules", "site-packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """The shipped lists joined with a config's. Globs without "/" are names, with "/" they are whole paths."""
+
+    deny_write: tuple[str, ...] = ()
+    allow_write: tuple[str, ...] = ()
+    deny_read: tuple[str, ...] = ()
+
+
+class NameRules:
+    """File rules ready for matching. Immutable after construction."""
+
+    def __init__(self, rules: FileRules) -> None:
+        denied = (*WRITE_DENIED_NAMES, *(glob for glob in rules.deny_write if "/" not in glob))
+        allowed = (*WRITE_ALLOWED_NAMES, *(glob for glob in rules.allow_write if "/" not in glob))
+        self._names = _any_of(denied)
+        self._allowed = _any_of(allowed)
+        self._paths = _any_of((*(f"*/{end}" for end in WRITE_DENIED_PATHS), *_paths(rules.deny_write)))
+        self._allowed_paths = _any_of(_paths(rules.allow_write))
+        self._hidden = _any_of(tuple(glob for glob in rules.deny_read if "/" not in glob))
+        self._hidden_paths = _any_of(_paths(rules.deny_read))
+        # Names at which a path rule can end: only there the whole path has to be put together and compared.
+        ends = tuple(glob.rsplit("/", 1)[1] for glob in (*WRITE_DENIED_PATHS, *_paths(rules.deny_write)))
+        self._ends = _any_of(ends)
+        self._searches_reads = bool(rules.deny_read)
+
+    def write_denied(self, folder: str, name: str) -> bool:
+        """Whether the entry `name` of the absolute `folder` may not be written."""
+        lower = name.lower()
+        if self._names(lower):
+            return not self._allowed(lower) and not self._allowed_paths(f"{folder}/{name}".lower())
+        if self._ends(lower):
+            path = f"{folder}/{name}".lower()
+            return self._paths(path) and not self._allowed(lower) and not self._allowed_paths(path)
+        return False
+
+    def read_denied(self, folder: str, name: str) -> bool:
+        """Whether the entry `name` of the absolute `folder` may not even be read."""
+        if not self._searches_reads:
+            return False
+        return self._hidden(name.lower()) or self._hidden_paths(f"{folder}/{name}".lower())
+
+
+def _paths(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """The globs that are whole paths."""
+    return tuple(glob for glob in globs if "/" in glob)
+
+
+class _any_of:
+    """One compiled expression for many globs, in lower case."""
+
+    def __init__(self, globs: tuple[str, ...]) -> None:
+        pattern = "|".join(fnmatch.translate(glob.lower()) for glob in globs)
+        self._match = re.compile(pattern).match if globs else None
+
+    def __call__(self, text: str) -> bool:
+        return self._match is not None and self._match(text) is not None

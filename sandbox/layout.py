@@ -1,0 +1,98 @@
+"""The part of a wrap that every session has: system, devices, processes, /etc, and the product's own few files."""
+
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+
+from sandbox.etc import accounts, hosts, view_etc
+
+# Where the product's own few files stand inside.
+OWN_FOLDER = "/run/agent-gateway"
+STUB = f"{OWN_FOLDER}/stub.py"
+CONNECT = f"{OWN_FOLDER}/connect.py"
+GIT_CONFIG = f"{OWN_FOLDER}/gitconfig"
+
+# Folders of the root with the system's programs; the rest (home, opt, srv, root, …) is not shown.
+SYSTEM_FOLDERS = ("usr", "bin", "sbin", "nix", "gnu")
+# Root entries that the wrap has its own of; a link under such a name is not copied.
+OWN_ENTRIES = frozenset({"dev", "etc", "proc", "run", "sys", "tmp", "var"})
+
+# Everything that can be separate is. --cap-drop: bubblewrap leaves root its capabilities otherwise.
+NAMESPACES = (
+    "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--die-with-parent", "--clearenv", "--cap-drop", "ALL",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file inside whose content comes from the launcher's memory."""
+
+    path: str
+    content: bytes
+
+
+def system_folders() -> Iterator[str]:
+    """The root's entries that hold the system: folders to bind, and every link (merged /usr, /home on some systems)."""
+    for entry in sorted(os.scandir("/"), key=lambda entry: entry.name):
+        if entry.name in OWN_ENTRIES:
+            continue
+        if entry.is_symlink() or entry.name in SYSTEM_FOLDERS or entry.name.startswith("lib"):
+            yield entry.path
+
+
+def base_arguments() -> Iterator[str]:
+    """The root: system folders, devices, processes, temporary files."""
+    for path in system_folders():
+        yield from (
+            ("--symlink", os.readlink(path), path) if os.path.islink(path) else ("--ro-bind", path, path)
+        )
+    yield from ("--dev", "/dev", "--proc", "/proc", *_kernel_covers())
+    for path in ("/tmp", "/var/tmp"):
+        yield from ("--perms", "1777", "--tmpfs", path)
+    # Where certificates are on some systems, by links from /etc.
+    yield from ("--ro-bind-try", "/var/lib/ca-certificates", "/var/lib/ca-certificates")
+
+
+def _kernel_covers() -> Iterator[str]:
+    """Covers what /proc lets its owner do. Root inside is root outside to most of /proc/sys (core_pattern runs a
+    program of one's choice as root on the host), and bubblewrap covers it only when it may write it itself."""
+    for entry in sorted(os.scandir("/proc"), key=lambda entry: entry.name):
+        if entry.name.isdigit() or entry.is_symlink():
+            continue
+        mode = entry.stat().st_mode
+        if stat.S_ISDIR(mode):
+            yield from ("--ro-bind", entry.path, entry.path)
+        elif stat.S_ISREG(mode) and (mode & stat.S_IWUSR or not mode & stat.S_IROTH):
+            yield from ("--ro-bind", "/dev/null", entry.path)
+
+
+def etc_arguments() -> Iterator[str]:
+    """The view of /etc, without the files that the wrap makes itself."""
+    for entry in view_etc():
+        yield from (
+            ("--symlink", entry.target, entry.path) if entry.target else ("--ro-bind", entry.path, entry.path)
+        )
+
+
+def own_files(home: str, git_config: str) -> Iterator[DataFile]:
+    """What the wrap brings itself: programs of its own, accounts, names."""
+    package = resources.files("sandbox")
+    uid, gid = os.getuid(), os.getgid()
+    try:
+        account = pwd.getpwuid(uid)
+        name, shell = account.pw_name, account.pw_shell or "/bin/sh"
+    except KeyError:
+        name, shell = "user", "/bin/sh"
+    people, groups = accounts(uid, gid, name, home, shell)
+    yield DataFile("/etc/passwd", people.encode())
+    yield DataFile("/etc/group", groups.encode())
+    yield DataFile("/etc/hosts", hosts(os.uname().nodename).encode())
+    yield DataFile("/etc/resolv.conf", b"# names are resolved by the proxies\n")
+    yield DataFile(STUB, (package / "stub.py").read_bytes())
+    yield DataFile(CONNECT, (package / "connect.py").read_bytes())
+    if git_config:
+        yield DataFile(GIT_CONFIG, git_config.encode(errors="surrogateescape"))

@@ -1,0 +1,303 @@
+"""What a command needs to run: where it is installed, what interprets it, which PATH it gets. Reads, changes nothing.
+
+Shown inside is the install prefix, not only the file: an interpreter finds its library beside itself. A home
+directory, or anything that holds secrets, is never a prefix; then the narrower directory or the file alone is.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from gateway.errors import GatewayError
+from sandbox.reading import read_start
+
+# Folders whose parent is the install prefix.
+PROGRAM_FOLDERS = frozenset({"bin", "sbin", "libexec", "shims", "scripts"})
+
+# A folder on PATH brings its parent along when one of these stands in it: then it is a toolchain and not a project.
+TOOLCHAIN_MARKS = (
+    "pyvenv.cfg",         # a virtual environment
+    "lib/node_modules",   # nvm, fnm, an npm prefix
+    "libexec",            # pyenv, rbenv, nodenv
+    "shims",              # version managers
+    "conda-meta",
+    "lib/pkgconfig",      # Python and others built from source or standalone
+    "lib/ruby",
+    "lib/rustlib",
+    "release",            # a JDK
+    "pkg/tool",           # Go
+    "installs",           # mise, asdf
+    "install",            # bun
+)  # fmt: skip
+
+# Always there, so that a PATH of nothing visible still finds the system's programs.
+SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+
+# The kernel reads no more of a script's first line (BINPRM_BUF_SIZE).
+SHEBANG_LIMIT = 256
+# A pyvenv.cfg holds five lines.
+SETTINGS_LIMIT = 16 << 10
+# What the kernel follows in one path (MAXSYMLINKS).
+LINK_LIMIT = 40
+# Programs looked at in one launch, and entries of one PATH folder: the limits only stop absurd set-ups.
+PROGRAM_LIMIT = 400
+FOLDER_LIMIT = 200
+
+
+@dataclass(slots=True)
+class Tools:
+    """What has to be shown, collected. Changes while `Survey` works; read-only afterwards."""
+
+    binds: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+class Survey:
+    """Finds what CMD and the programs on PATH need.
+
+    `is_visible` says whether a resolved path is shown anyway, `may_show` whether it may be shown at all, read-only.
+    """
+
+    def __init__(
+        self, home: str, search_path: str, is_visible: Callable[[str], bool], may_show: Callable[[str], bool]
+    ) -> None:
+        self._home = os.path.realpath(home) if home else ""
+        self._folders = path_folders(search_path)
+        self._is_visible = is_visible
+        self._may_show = may_show
+        self._seen: set[str] = set()
+        self.tools = Tools()
+
+    def require(self, *paths: str) -> None:
+        """The product's own interpreter and its library. GatewayError when they lie where nothing may be shown."""
+        for path in paths:
+            if not self._show_first((path,)):
+                raise GatewayError(
+                    f"the interpreter of this program, in {path}, cannot be shown inside the wrap",
+                    "install it with a Python that has a directory of its own",
+                )
+
+    def shows(self, folder: str) -> bool:
+        """Whether a folder on PATH, as written, is to be seen inside."""
+        return self._shown(os.path.realpath(folder))
+
+    def command(self, name: str, workdir: str) -> None:
+        """CMD itself: its prefix, its interpreter, and so on along the chain."""
+        found = find_program(name, self._folders, workdir)
+        if found:
+            self._program(found, wide=True)
+
+    def search_folders(self) -> None:
+        """Every folder on PATH with the programs in it that are links to somewhere else."""
+        for folder in self._folders:
+            real = self._follow(folder)
+            if not os.path.isdir(real):
+                continue
+            if not self._shown(real):
+                prefix = os.path.dirname(real)
+                self._show_first(
+                    (prefix, real) if is_program_folder(real) and is_toolchain(prefix) else (real,)
+                )
+                self._known_toolchains(real, wide=False)
+            if real not in SYSTEM_PATH and self._shown(real):
+                self._links_in(real)
+
+    def _links_in(self, folder: str) -> None:
+        """Follows the links of one folder: that is how uv, pipx, npm and installers put programs on PATH."""
+        try:
+            with os.scandir(folder) as listing:
+                links = [entry.path for entry in islice(listing, FOLDER_LIMIT) if entry.is_symlink()]
+        except OSError:
+            return
+        for link in links:
+            self._program(link, wide=False)
+
+    def _program(self, path: str, wide: bool) -> None:
+        """One program file: shows its prefix, then looks at what it needs in turn.
+
+        `wide` is for CMD: whatever it lies in is taken for its installation; others need a mark of a toolchain.
+        """
+        pending = [path]
+        while pending and len(self._seen) < PROGRAM_LIMIT:
+            written = pending.pop()
+            if written in self._seen:
+                continue
+            self._seen.add(written)
+            hops = list(self._hops(written))
+            for hop in hops:
+                pending += self._prefix(hop, wide)
+            pending += self._interpreter(hops[-1])
+
+    def _hops(self, path: str) -> Iterator[str]:
+        """The file under each name on the way, from the written one to the real one; links on the way are noted."""
+        for _ in range(LINK_LIMIT):
+            path = os.path.join(self._follow(os.path.dirname(path)), os.path.basename(path))
+            yield path
+            try:
+                target = os.readlink(path)
+            except OSError:
+                return
+            path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+
+    def _follow(self, folder: str) -> str:
+        """A folder's real path. Links on the way that are not shown anyway are noted, to be made inside as well."""
+        real = "/"
+        pending = [part for part in reversed(folder.split("/")) if part]
+        for _ in range(len(pending) + LINK_LIMIT * 8):
+            if not pending:
+                break
+            part = pending.pop()
+            if part in (".", ".."):
+                real = os.path.dirname(real) if part == ".." else real
+                continue
+            here = os.path.join(real, part)
+            try:
+                target = os.readlink(here)
+            except OSError:
+                real = here
+                continue
+            if not self._shown(here):
+                self.tools.links[here] = target
+            real = "/" if target.startswith("/") else real
+            pending += [piece for piece in reversed(target.split("/")) if piece]
+        return real
+
+    def _prefix(self, path: str, wide: bool) -> list[str]:
+        """Shows the install prefix of a file at its resolved folder; returns programs that the prefix builds on."""
+        folder = os.path.dirname(path)
+        more: list[str] = []
+        for candidate in (folder, os.path.dirname(folder)):
+            base = _base_interpreter(os.path.join(candidate, "pyvenv.cfg"))
+            if base:
+                more.append(base)
+                self._show_first((candidate,))
+                break
+        if not self._shown(path):
+            prefixes = tuple(prefix for prefix in _prefixes(path) if wide or is_toolchain(prefix))
+            folders = (folder,) if is_program_folder(folder) or (wide and self._is_own_folder(folder)) else ()
+            if not self._show_first((*prefixes, *folders, path)) and os.path.islink(path):
+                self.tools.links[path] = os.readlink(path)
+        self._known_toolchains(folder, wide)
+        return more
+
+    def _is_own_folder(self, folder: str) -> bool:
+        """Whether a folder may be taken for a program's own: not one where people keep all sorts of things."""
+        parent = os.path.dirname(folder)
+        return parent != "/" and (parent != self._home or os.path.basename(folder).startswith("."))
+
+    def _known_toolchains(self, folder: str, wide: bool) -> None:
+        """Toolchains that are found through a home directory, which is another one inside."""
+        if folder == os.path.join(self._home, ".cargo/bin"):
+            rustup = os.path.join(self._home, ".rustup")
+            if os.path.isdir(rustup) and self._show_first((os.path.realpath(rustup),)):
+                self.tools.variables["RUSTUP_HOME"] = rustup
+        elif wide and folder == os.path.join(self._home, ".local/bin"):
+            library = os.path.join(self._home, ".local/lib")
+            if os.path.isdir(library) and self._show_first((os.path.realpath(library),)):
+                self.tools.variables["PYTHONUSERBASE"] = os.path.join(self._home, ".local")
+
+    def _interpreter(self, path: str) -> list[str]:
+        """The program that a script's first line names; `env` is looked through."""
+        words = _shebang(path)
+        if not words:
+            return []
+        if os.path.basename(words[0]) != "env":
+            return [words[0]]
+        names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        found = find_program(names[0], self._folders, "/") if names else ""
+        return [words[0], found] if found else [words[0]]
+
+    def _shown(self, real: str) -> bool:
+        return self._is_visible(real) or any(
+            real == bind or real.startswith(bind + "/") for bind in self.tools.binds
+        )
+
+    def _show_first(self, candidates: tuple[str, ...]) -> bool:
+        """Shows the first, widest, of the candidates that may be shown; False when none may."""
+        for candidate in candidates:
+            if self._shown(candidate):
+                return True
+            if os.path.lexists(candidate) and not os.path.islink(candidate) and self._may_show(candidate):
+                self.tools.binds = [bind for bind in self.tools.binds if not bind.startswith(candidate + "/")]
+                self.tools.binds.append(candidate)
+                return True
+        return False
+
+
+def _prefixes(path: str) -> tuple[str, ...]:
+    """The install prefixes a resolved program path suggests, widest first."""
+    found = []
+    parts = path.split("/")
+    if "node_modules" in parts:
+        above = "/".join(parts[: parts.index("node_modules")])
+        if os.path.basename(above) == "lib":  # an npm prefix: PREFIX/lib/node_modules/PACKAGE/…
+            found.append(os.path.dirname(above))
+        found.append(os.path.join(above, "node_modules"))
+    folder = os.path.dirname(path)
+    if is_program_folder(folder):
+        found.append(os.path.dirname(folder))
+    return tuple(
+        prefix for prefix in found if prefix.count("/") > 1
+    )  # never a folder of the root such as /opt
+
+
+def is_toolchain(prefix: str) -> bool:
+    """Whether something in it says that a toolchain is installed here, and not a project kept."""
+    return os.path.basename(prefix) == "node_modules" or any(
+        os.path.lexists(os.path.join(prefix, mark)) for mark in TOOLCHAIN_MARKS
+    )
+
+
+def is_program_folder(folder: str) -> bool:
+    """Whether the folder's name says that programs of one installation lie in it."""
+    return os.path.basename(folder).lower() in PROGRAM_FOLDERS
+
+
+def _base_interpreter(settings: str) -> str:
+    """The interpreter below a virtual environment, from its pyvenv.cfg; empty when that is none."""
+    values: dict[str, str] = {}
+    for line in os.fsdecode(read_start(settings, SETTINGS_LIMIT)).splitlines():
+        name, _, value = line.partition("=")
+        values[name.strip().lower()] = value.strip()
+    home = values.get("home", "")
+    if not os.path.isabs(home):
+        return ""
+    for name in ("python3", "python"):
+        if os.path.exists(os.path.join(home, name)):
+            return os.path.join(home, name)
+    return ""
+
+
+def _shebang(path: str) -> list[str]:
+    """The words after `#!`; empty when the file has none or names a relative interpreter."""
+    line = os.fsdecode(read_start(path, SHEBANG_LIMIT)).split("\n", 1)[0]
+    words = line[2:].split() if line.startswith("#!") else []
+    return words if words and os.path.isabs(words[0]) else []
+
+
+def path_folders(search_path: str) -> tuple[str, ...]:
+    """The absolute folders of a PATH, each once; empty and relative entries mean the working directory and are out."""
+    return tuple(
+        dict.fromkeys(os.path.normpath(part) for part in search_path.split(":") if part.startswith("/"))
+    )
+
+
+def find_program(name: str, folders: Sequence[str], workdir: str) -> str:
+    """The absolute path under which execvp would find it; empty when it would not."""
+    if "/" in name:
+        path = os.path.normpath(os.path.join(workdir, name))
+        return path if os.path.isfile(path) else ""
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if name and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
+
+
+def path_inside(search_path: str, is_visible: Callable[[str], bool]) -> str:
+    """PATH for the wrap: what is there of the host's, then the system's folders."""
+    folders = [folder for folder in path_folders(search_path) if os.path.isdir(folder) and is_visible(folder)]
+    system = [folder for folder in SYSTEM_PATH if os.path.isdir(folder)]
+    return ":".join(dict.fromkeys([*folders, *system]))

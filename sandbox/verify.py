@@ -1,0 +1,95 @@
+"""Checks, after the mounts were made and before CMD runs, that the wrap is the one that was planned.
+
+Between the look at the host and bubblewrap's mounts somebody else in the same worktree (another session, a build) can
+put a link where a file was, and a mount would show or protect something else. The kernel's own list of the stub's
+mounts cannot be fooled: whatever differs from the plan is a refusal.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.errors import GatewayError
+from sandbox.masks import MaskKind
+from sandbox.mounts import WrapPlan
+from sandbox.places import within
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """One line of mountinfo (proc_pid_mountinfo(5)): what of which device is where."""
+
+    device: str
+    root: str
+    read_only: bool
+
+
+def parse_mountinfo(text: str) -> Mapping[str, Mounted]:
+    """The mounts by mount point; of several at one point the last, which is the one that is seen."""
+    found = {}
+    for line in text.splitlines():
+        fields = line.split(" ")
+        device, root, point, options = (
+            fields[2],
+            _unescape(fields[3]),
+            _unescape(fields[4]),
+            fields[5].split(","),
+        )
+        found[point] = Mounted(device, root, "ro" in options)
+    return found
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
+
+
+def source_of(path: str, mounts: Mapping[str, Mounted]) -> tuple[str, str]:
+    """The device of a path and its place on it, as mountinfo would name a bind of it."""
+    point = path
+    while point not in mounts and point != "/":
+        point = point.rsplit("/", 1)[0] or "/"
+    mounted = mounts[point]
+    below = path[len(point) :] if point != "/" else path
+    return mounted.device, (mounted.root.rstrip("/") + "/" + below.lstrip("/")).rstrip("/") or "/"
+
+
+def compare(plan: WrapPlan, outside: Mapping[str, Mounted], inside: Mapping[str, Mounted]) -> str:
+    """The first difference between plan and wrap, as a sentence; empty when there is none."""
+    expected: dict[str, bool] = {bind.path: bind.read_only for bind in plan.binds}
+    for mask in plan.masks:
+        if mask.kind in (MaskKind.PIN, MaskKind.READ_ONLY):
+            expected[mask.path] = mask.kind is MaskKind.READ_ONLY
+    emptied = {mask.path for mask in plan.masks} - set(expected)
+    for path, read_only in expected.items():
+        mounted = inside.get(path)
+        if mounted is None or (mounted.device, mounted.root) != source_of(path, outside):
+            return f"{path} is not what it was a moment ago"
+        if read_only and not mounted.read_only:
+            return f"{path} is not read-only"
+    for path in emptied:
+        if path not in inside:
+            return f"{path} is not hidden"
+    for point, mounted in inside.items():
+        planned = point in expected or point in emptied or point == plan.home
+        if planned or not any(within(point, bind.path) for bind in plan.binds):
+            continue
+        there = outside.get(point)  # a file system mounted below the bind, which comes along
+        if there is None or (there.device, there.root) != (mounted.device, mounted.root):
+            return f"something is mounted on {point}"
+    return ""
+
+
+def verify_mounts(pid: int, plan: WrapPlan) -> None:
+    """Compares the plan with the mounts of the waiting stub. GatewayError when they differ."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            outside = parse_mountinfo(file.read())
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            inside = parse_mountinfo(file.read())
+    except OSError as error:
+        raise GatewayError(f"the wrap's mounts cannot be checked: {error.strerror}") from error
+    difference = compare(plan, outside, inside)
+    if difference:
+        raise GatewayError(
+            f"the wrap is not the planned one: {difference}", "start again when nothing else changes it"
+        )

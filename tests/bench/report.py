@@ -1,0 +1,187 @@
+"""Prints the figures as Markdown: one table of medians, one of ratios, one of bounds, then what is missing and why.
+
+A ratio is taken round by round, between neighbours in time, and then the median of those; it is turned so that more
+than 1 means that the gateway is ahead.
+"""
+
+import importlib.metadata
+import os
+import platform
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.measures import CLIENTS, IDLE_TUNNELS, Results
+from tests.bench.subjects import RAISED_LIMITS, Subject
+
+OURS = "gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure as it is shown. `more_is_better` turns the ratios; `added` = less what direct takes."""
+
+    figure: str
+    title: str
+    digits: int
+    more_is_better: bool = True
+    added: bool = False
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("connect", f"CONNECT tunnels/s ({CLIENTS} clients)", 0),
+    Column("latency", "added latency p50, µs (1 client)", 0, more_is_better=False, added=True),
+    Column("stream", "one tunnel MB/s", 0),
+    Column("socks", f"SOCKS tunnels/s ({CLIENTS} clients)", 0),
+    Column("http", f"plain HTTP keep-alive requests/s ({CLIENTS} connections)", 0),
+    Column("idle", f"KB per idle tunnel (PSS, {IDLE_TUNNELS} tunnels)", 1, more_is_better=False),
+    Column("idle-base", "MB without tunnels (PSS)", 1, more_is_better=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A floor: `figure` of the gateway against `peer` (a ratio, at least `limit`), or alone (a value, at most)."""
+
+    figure: str
+    limit: float
+    text: str
+    peer: str = ""
+    unit: str = ""
+
+
+BOUNDS: tuple[Bound, ...] = (
+    Bound("connect", 1.2, "CONNECT tunnels/s ≥ 1.2 × Node's multiplexed port", "node-mux"),
+    Bound("connect", 0.8, "CONNECT tunnels/s ≥ 0.8 × Node's bare HTTP module", "node-bare"),
+    Bound("connect", 0.65, "CONNECT tunnels/s ≥ 0.65 × squid", "squid"),
+    Bound("latency", 1.0, "added latency p50 ≤ Node's bare HTTP module (its / ours ≥ 1)", "node-bare"),
+    Bound("stream", 2.0, "one tunnel MB/s ≥ 2.0 × Node's bare HTTP module", "node-bare"),
+    Bound("stream", 2.0, "one tunnel MB/s ≥ 2.0 × Node's multiplexed port", "node-mux"),
+    Bound("stream", 1.5, "one tunnel MB/s ≥ 1.5 × squid", "squid"),
+    Bound("socks", 0.8, "SOCKS tunnels/s ≥ 0.8 × Node's bare SOCKS module", "node-bare"),
+    Bound("socks", 0.8, "SOCKS tunnels/s ≥ 0.8 × Node's multiplexed port", "node-mux"),
+    Bound("http", 3.0, "plain HTTP requests/s ≥ 3 × Node's bare HTTP module", "node-bare"),
+    Bound("http", 3.0, "plain HTTP requests/s ≥ 3 × Node's multiplexed port", "node-mux"),
+    Bound("idle", 5.0, "memory per idle tunnel ≤ 5 KB", unit="KB"),
+    Bound("session", 1.0, "opening a session's pair of listeners ≤ 1 ms", unit="ms"),
+    Bound("matcher", 5.0, "matcher at 5,000 entries ≤ 5 µs", unit="µs"),
+    Bound("cold", 1.5, "cold `agent-gateway run -- true` ≤ 1.5 s", unit="s"),
+    Bound("body", 30.0, "a 5 GB body moves memory by ≤ 30 MB", unit="MB"),
+)
+
+
+def values_of(results: Results, column: Column, name: str) -> list[float]:
+    """A subject's values, round by round; where the column says so, less what direct took in the same round."""
+    values = results.series.get(column.figure, {}).get(name, [])
+    if not column.added:
+        return values
+    floor = results.series.get(column.figure, {}).get("direct", [])
+    return [value - least for value, least in zip(values, floor, strict=False)]
+
+
+def ratios(results: Results, column: Column, peer: str) -> list[float]:
+    """Gateway against peer, round by round, turned so that more than 1 is ahead; empty without both."""
+    ours, theirs = values_of(results, column, OURS), values_of(results, column, peer)
+    pairs = zip(ours, theirs, strict=False)
+    if column.more_is_better:
+        return [one / other for one, other in pairs if other > 0]
+    return [other / max(one, 1e-9) for one, other in pairs]
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Median with the range: `1.31 (1.22–1.40)`."""
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, the first column left and the others right."""
+    lines = [head, [":--", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def medians_table(results: Results, names: Sequence[str]) -> str:
+    """Medians: a row per figure, a column per subject."""
+    rows = []
+    for column in COLUMNS:
+        cells = [values_of(results, column, name) for name in names]
+        if any(cells):
+            shown = (f"{statistics.median(cell):,.{column.digits}f}" if cell else "–" for cell in cells)
+            rows.append([column.title, *shown])
+    return table(["median", *names], rows)
+
+
+def ratios_table(results: Results, names: Sequence[str]) -> str:
+    """How far ahead the gateway is: a row per figure, a column per other subject."""
+    others = [name for name in names if name != OURS]
+    rows = []
+    for column in COLUMNS:
+        cells = [
+            ratios(results, column, name) if name != "direct" or not column.added else [] for name in others
+        ]
+        if any(cells):
+            rows.append(
+                [column.title, *(f"{statistics.median(cell):.2f}" if cell else "–" for cell in cells)]
+            )
+    return table(["gateway is ahead by (> 1)", *others], rows)
+
+
+def judge(results: Results, bound: Bound) -> tuple[str, bool | None]:
+    """The figure as text and whether the bound is met; None when it could not be measured."""
+    column = next((one for one in COLUMNS if one.figure == bound.figure), Column(bound.figure, "", 2))
+    values = ratios(results, column, bound.peer) if bound.peer else values_of(results, column, OURS)
+    if not values:
+        return "not measured", None
+    middle = statistics.median(values)
+    if bound.peer:
+        return spread(values, 2), middle >= bound.limit
+    return f"{spread(values, 2)} {bound.unit}", middle <= bound.limit
+
+
+def bounds_table(results: Results, figures: Sequence[str]) -> tuple[str, bool]:
+    """The bounds of the figures that were asked for, and whether every one of them could be judged."""
+    words = {True: "met", False: "**missed**", None: "**not measured**"}
+    judged = [(bound, *judge(results, bound)) for bound in BOUNDS if bound.figure in figures]
+    rows = [[bound.text, figure, words[met]] for bound, figure, met in judged]
+    return table(["bound", "median (range)", ""], rows), all(met is not None for _, _, met in judged)
+
+
+def machine() -> str:
+    """Processor, count, system and Python in one line."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text().splitlines()
+        model = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model
+        )
+    system = f"{platform.system()} {platform.release()}"
+    return f"{model}, {os.cpu_count()} CPUs, {system}, Python {platform.python_version()}"
+
+
+def render(
+    results: Results, subjects: Sequence[Subject], figures: Sequence[str], rounds: int
+) -> tuple[str, bool]:
+    """The whole report, and whether every bound asked for could be judged and nothing else failed."""
+    names = [subject.name for subject in subjects]
+    bounds, complete = bounds_table(results, figures)
+    known = [f"{subject.name} {subject.version}" for subject in subjects if subject.version]
+    versions = "; ".join([*known, f"mitmproxy {importlib.metadata.version('mitmproxy')}"])
+    parts = [
+        "# Benchmark",
+        f"Machine: {machine()}; load average {results.load_before:.1f} before.\n\nVersions: {versions}.",
+        f"Gateway: audit log on, every check on, limits raised to `{RAISED_LIMITS}`. Peers: everything allowed, no "
+        "access log, asked for the origin by its address. Every tunnel carries a real ClientHello (SNI origin.test) "
+        "and a small reply, so the gateway reads and judges the name; the origin answers plain bytes. Medians of "
+        f"{rounds} interleaved rounds; a ratio is the median of the rounds' own ratios.",
+    ]
+    if any(column.figure in results.series for column in COLUMNS):
+        parts.append(medians_table(results, names))
+        if OURS in names:
+            parts.append(ratios_table(results, names))
+    parts.append(bounds)
+    parts += [f"Note: {note}." for note in results.notes]
+    if results.problems:
+        parts.append("Missing:\n" + "\n".join(f"* {problem}" for problem in results.problems))
+    failed = any("," in problem.partition(":")[0] for problem in results.problems)
+    return "\n\n".join(parts) + "\n", complete and not failed

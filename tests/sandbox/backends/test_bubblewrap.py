@@ -1,0 +1,507 @@
+"""The wrap itself: real bwrap, real processes, as root and as an ordinary user."""
+
+import fcntl
+import json
+import os
+import signal
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.wrapping import NOBODY, Place, read_until, terminal
+
+
+def lines(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """What a run printed; its stderr when it failed."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+# --- The network ----------------------------------------------------------------------------------
+
+CONNECT = """
+import socket, sys
+for port in (3128, 1080, 3180):
+    with socket.create_connection(("127.0.0.1", port), 10) as c:
+        print(c.recv(64).decode())
+"""
+OTHERWISE_ABSENT = """
+import errno, socket
+for address in (("192.0.2.1", 80), ("169.254.169.254", 80)):
+    try:
+        socket.create_connection(address, 10)
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+print(sorted(name for _, name in socket.if_nameindex()))
+try:
+    socket.getaddrinfo("origin.test", 80)
+except socket.gaierror:
+    print("no names")
+"""
+
+
+def test_listeners_are_the_launchers(place: Place) -> None:
+    assert lines(place.run("python3", "-c", CONNECT)) == ["http", "socks", "gateway"]
+
+
+def test_network_is_otherwise_absent(place: Place) -> None:
+    assert lines(place.run("python3", "-c", OTHERWISE_ABSENT)) == [
+        "ENETUNREACH",
+        "ENETUNREACH",
+        "['lo']",
+        "no names",
+    ]
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def test_worktree_is_writable_and_the_rest_is_not_there(place: Place) -> None:
+    script = f"""
+    echo new > {place.worktree}/file && cat {place.worktree}/file
+    ls -A {place.root} {place.home}
+    for name in / /usr /etc /run /root {place.state}; do touch $name/x 2>/dev/null && echo wrote $name; done
+    cat {place.home}/.ssh/id_ed25519 /etc/shadow 2>/dev/null
+    ls /etc | grep -E 'shadow|sudoers|machine-id|ssl-private'
+    ls /etc/ssl /etc/ssh | grep -E 'private|_key'
+    ls /run
+    true"""
+    done = place.sh(script)
+    assert lines(done) == [
+        "new", f"{place.root}:", "home", "work", "", f"{place.home}:", ".local", "agent-gateway",
+    ]  # fmt: skip
+    assert (place.worktree / "file").read_text() == "new\n"
+
+
+def test_home_is_private_and_kept(place: Place) -> None:
+    inside = place.state / "workspaces/default/home"
+    assert lines(place.sh('echo kept > "$HOME/file"; echo "$HOME"')) == [str(inside)]
+    assert lines(place.sh('cat ~/file; stat -c %a ~; python3 -c "import pwd,os; print(pwd.getpwuid(os.getuid())[5])"')) == [
+        "kept",
+        "700",
+        str(inside),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["review", "plan", "orchestrate"])
+def test_other_modes_read_only(place: Place, mode: str) -> None:
+    assert lines(place.sh("touch x 2>/dev/null || echo no; echo yes > ~/x; cat ~/x", mode=mode)) == ["no", "yes"]
+
+
+def test_bound_directories(place: Place) -> None:
+    read, write = place.root / "read", place.root / "write"
+    place.write(read / "file", "seen\n")
+    write.mkdir()
+    binds = [[str(place.worktree), False], [str(read), True], [str(write), False]]
+    script = f"cat {read}/file; touch {read}/x 2>/dev/null || echo no; touch {write}/x && echo yes"
+    assert lines(place.sh(script, bind_mounts=binds)) == ["seen", "no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/", "whole file system"),
+        ("/proc", "belongs to the wrap"),
+        ("/sys/kernel", "belongs to the wrap"),
+        ("/dev/shm", "belongs to the wrap"),
+        ("/run", "sockets"),
+        ("HOME", "holds"),
+        ("HOME/.ssh", "holds secrets"),
+        ("HOME/.config", "holds secrets"),
+        ("HOME/.local/state", "this product's own state"),
+        ("HOME/.local/state/agent-gateway/audit", "this product's own state"),
+        ("HOME/missing", "No such file"),
+        ("ROOT", "holds"),
+    ],
+)
+def test_what_is_never_bound(place: Place, path: str, reason: str) -> None:
+    for name in (".config", ".local/state/agent-gateway/audit"):
+        (place.home / name).mkdir(parents=True, exist_ok=True)
+    named = path.replace("HOME", str(place.home)).replace("ROOT", str(place.root))
+    done = place.run("true", bind_mounts=[[named, True]], _workdir="/")
+    assert done.returncode == 125
+    assert reason in done.stderr
+
+
+def test_link_to_a_secret_is_not_bound(place: Place) -> None:
+    (place.root / "innocent").symlink_to(place.home / ".ssh")
+    done = place.run("true", bind_mounts=[[str(place.root / "innocent"), True]], _workdir="/")
+    assert (done.returncode, "holds secrets" in done.stderr) == (125, True)
+
+
+def test_another_guest_path_is_an_error() -> None:
+    from gateway.errors import GatewayError
+    from sandbox.backends.bubblewrap import Bubblewrap
+    from sandbox.spec import SandboxBindMount, SandboxSpec
+
+    spec = SandboxSpec("s", "w", "a", (SandboxBindMount("/usr", "/elsewhere"),))
+    with pytest.raises(GatewayError, match=r"bind_mounts\[0\]\.guest_path"):
+        Bubblewrap().launch(spec)
+
+
+def test_protected_paths(place: Place) -> None:
+    checkout = place.write(place.worktree / "a/checkout/file").parent
+    script = """touch a/checkout/x 2>/dev/null || echo no
+    mv a b 2>/dev/null || echo no
+    touch a/x && echo yes"""
+    assert lines(place.sh(script, protected_paths=[str(checkout)])) == ["no", "no", "yes"]
+    assert lines(place.sh("touch x 2>/dev/null || echo no", protected_paths=[str(place.root)])) == ["no"]
+
+
+def test_denied_names_that_exist(place: Place) -> None:
+    names = (".env", "deep/down/server.key", "cert.pem", ".vscode/tasks.json", ".mcp.json", ".claude/settings.json")
+    for name in names:
+        place.write(place.worktree / name, "old")
+    allowed = (".env.example", "node_modules/package/cacert.pem", ".claude/notes")
+    for name in allowed:
+        place.write(place.worktree / name, "old")
+    script = "for name in {}; do echo new 2>/dev/null > $name || echo no $name; done; rm .env 2>/dev/null || echo no rm"
+    denied = lines(place.sh("exec 2>/dev/null; " + script.format(" ".join((*names, *allowed)))))
+    assert denied == [*(f"no {name}" for name in names), "no rm"]
+    assert [(place.worktree / name).read_text() for name in names] == ["old"] * len(names)
+    assert [(place.worktree / name).read_text() for name in allowed] == ["new\n"] * len(allowed)
+
+
+def test_nothing_is_left_in_the_worktree(place: Place) -> None:
+    place.write(place.worktree / "file")
+    assert place.run("true").returncode == 0
+    assert [path.name for path in place.worktree.iterdir()] == ["file"]
+
+
+def test_hidden_files(place: Place) -> None:
+    place.write(place.worktree / "plans.txt", "secret")
+    place.write(place.worktree / "private/plans", "secret")
+    script = "cat plans.txt private/plans 2>/dev/null; ls private; echo x 2>/dev/null > private/x || echo no"
+    assert lines(place.sh("exec 2>/dev/null;" + script, deny_read=["plans.*", "*/private"])) == ["no"]
+
+
+# --- Git ------------------------------------------------------------------------------------------
+
+IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@b.test", "-c", "init.defaultBranch=main", "-c", "gc.auto=0")
+
+
+def git(place: Place, *arguments: str, cwd: Path | None = None) -> None:
+    """Git on the host, before anything is given to the person."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(place.root), "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ("git", *IDENTITY, *arguments)
+    subprocess.run(command, cwd=cwd or place.worktree, check=True, capture_output=True, env=environment)
+
+
+COMMIT = "git -c user.name=A -c user.email=a@b.test commit -q --allow-empty -m inside && git log --format=%s -1"
+
+
+def test_repository(place: Place) -> None:
+    git(place, "init", "-q")
+    script = f"""{COMMIT}
+    exec 2>/dev/null
+    echo evil > .git/hooks/post-commit || echo no hook
+    git config core.hooksPath /tmp || echo no config
+    mv .git elsewhere || echo no move
+    mv .git/hooks .git/other || echo no move
+    rm -rf .git/hooks .git/config; ls -d .git/hooks .git/config
+    git init -q new && echo x > new/.git/hooks/x && echo new"""
+    assert lines(place.sh(script)) == [
+        "inside",
+        "no hook",
+        "no config",
+        "no move",
+        "no move",
+        ".git/config",
+        ".git/hooks",
+        "new",
+    ]
+
+
+def test_linked_worktree_commits(place: Place) -> None:
+    main = place.root / "main"
+    git(place, "init", "-q", str(main))
+    git(place, "commit", "-q", "--allow-empty", "-m", "first", cwd=main)
+    place.worktree.rmdir()
+    git(place, "worktree", "add", "-q", str(place.worktree), cwd=main)
+    place.write(main / "unrelated", "not for the agent")
+    script = f"""{COMMIT}
+    exec 2>/dev/null
+    cat {main}/unrelated || echo invisible
+    echo evil > {main}/.git/hooks/post-commit || echo no hook
+    echo evil >> {main}/.git/config || echo no config
+    echo gitdir: /tmp > .git || echo no pointer
+    echo /tmp > {main}/.git/worktrees/work/commondir || echo no pointer"""
+    assert lines(place.sh(script)) == [
+        "inside",
+        "invisible",
+        "no hook",
+        "no config",
+        "no pointer",
+        "no pointer",
+    ]
+
+
+def test_pointer_that_does_not_point_back(place: Place) -> None:
+    other = place.root / "other"
+    git(place, "init", "-q", str(other))
+    place.write(place.worktree / ".git", f"gitdir: {other}/.git\n")
+    done = place.run("true")
+    assert (done.returncode, "does not point back" in done.stderr) == (125, True)
+    binds = [[str(place.worktree), False], [str(other / ".git"), False]]
+    assert place.run("true", bind_mounts=binds).returncode == 0
+
+
+# --- The process ----------------------------------------------------------------------------------
+
+
+def test_environment_is_clean(place: Place) -> None:
+    host = {"LD_PRELOAD": "/x.so", "GH_TOKEN": "t", "TERM": "dumb", "ANTHROPIC_API_KEY": "k", "PYTHONPATH": "/x"}
+    found = dict(line.split("=", 1) for line in lines(place.run("env", _host=host)))
+    assert not {"LD_PRELOAD", "GH_TOKEN", "PYTHONPATH"} & set(found)
+    assert (found["TERM"], found["ANTHROPIC_API_KEY"], found["AGENT_GATEWAY_SANDBOX"]) == ("dumb", "k", "native")
+    assert (found["HTTPS_PROXY"], found["TMPDIR"]) == ("http://127.0.0.1:3128", "/tmp")
+
+
+def test_process_has_nothing_it_should_not(place: Place) -> None:
+    script = """
+import os
+status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines())
+print(status["CapEff"], status["CapBnd"], status["NoNewPrivs"], status["Seccomp"])
+print(status["SigBlk"], status["SigIgn"].rstrip())
+print(sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1])
+print(len([name for name in os.listdir("/proc") if name.isdigit()]))
+"""
+    # Python itself ignores SIGPIPE (13) and SIGXFSZ (25).
+    assert lines(place.run("python3", "-c", script)) == [
+        "0000000000000000 0000000000000000 1 2",
+        "0000000000000000 0000000001001000",
+        "[0, 1, 2]",
+        "2",
+    ]
+
+
+def test_streams_pass_through(place: Place) -> None:
+    done = place.run("sh", "-c", "cat; echo error >&2", text="in\0put\n")
+    assert (done.stdout, done.stderr) == ("in\0put\n", "error\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (("sh", "-c", "exit 7"), 7, ""),
+        (("sh", "-c", "exit 125"), 125, ""),
+        (("sh", "-c", "kill -KILL $$"), 137, ""),
+        (("sh", "-c", "kill -TERM $$"), 143, ""),
+        (("no-such-command",), 127, "agent-gateway: no-such-command: command not found\n"),
+        (("./missing",), 127, "agent-gateway: ./missing: No such file or directory\n"),
+        (("/usr",), 126, "agent-gateway: /usr: Is a directory\n"),
+        (("./plain",), 126, "agent-gateway: ./plain: Permission denied\n"),
+        (("./format",), 126, "agent-gateway: ./format: Exec format error\n"),
+        (("./script",), 126, "agent-gateway: ./script: bad interpreter: No such file or directory\n"),
+        (("sh", "-c", "x" * 140_000), 126, "agent-gateway: sh: Argument list too long\n"),
+    ],
+)  # fmt: skip
+def test_exit_status(place: Place, argv: tuple[str, ...], code: int, words: str) -> None:
+    place.write(place.worktree / "plain", "text")
+    place.write(place.worktree / "format", "no format\n", 0o755)
+    place.write(place.worktree / "script", "#!/no/such/interpreter\n", 0o755)
+    done = place.run(*argv)
+    assert (done.returncode, done.stderr) == (code, words)
+
+
+def test_bubblewraps_own_failure_is_not_the_commands(place: Place) -> None:
+    """Nothing can be mounted on a name below a file that appeared meanwhile: the message is bubblewrap's."""
+    done = place.run("true", home=str(place.state / "workspaces/x/home"), bind_mounts=[["/usr/bin/env", True], ["/etc/passwd", True]])
+    assert done.returncode in (0, 125)
+
+
+HANDLES = """
+import os, signal, sys
+def note(number, frame):
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
+    if number == signal.SIGTERM:
+        sys.exit(9)
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(number, note)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_signals_reach_the_command(place: Place) -> None:
+    process = place.popen("python3", "-c", HANDLES)
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for number in (signal.SIGHUP, signal.SIGUSR1):
+        process.send_signal(number)
+        assert process.stdout.readline() == f"{number.name}\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate()[0] == "SIGTERM\n"
+    assert process.returncode == 9
+
+
+def test_default_disposition(place: Place) -> None:
+    process = place.popen("sh", "-c", "echo ready; read line")
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGHUP)
+    process.communicate()
+    assert process.returncode == 128 + signal.SIGHUP
+
+
+def test_ignored_signals_stay_ignored(place: Place) -> None:
+    assert lines(place.sh("kill -HUP $$; echo alive", _ignored=[int(signal.SIGHUP)])) == ["alive"]
+
+
+# --- The end --------------------------------------------------------------------------------------
+
+
+def processes(mark: str) -> list[int]:
+    """The processes whose command line holds a mark."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                text = Path("/proc", name, "cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark.encode() in text:
+                found.append(int(name))
+    return found
+
+
+def wait_for_end(numbers: list[int]) -> None:
+    """Waits until processes are gone: their descriptors become readable."""
+    for number in numbers:
+        try:
+            descriptor = os.pidfd_open(number)
+        except ProcessLookupError:
+            continue
+        import select
+
+        assert select.select([descriptor], [], [], 30)[0], f"{number} lives"
+        os.close(descriptor)
+
+
+DAEMON = "setsid sh -c 'exec sleep 1000{mark}' & echo ready; exec sleep 2000{mark}"
+
+
+def test_killed_launcher_leaves_no_process(place: Place) -> None:
+    mark = str(os.getpid())
+    process = place.popen("sh", "-c", DAEMON.format(mark=mark))
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    left = processes(f"000{mark}")
+    assert len(left) == 2
+    process.kill()
+    process.wait()
+    wait_for_end(left)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+def test_end_of_the_command_ends_its_daemons(place: Place) -> None:
+    mark = str(os.getpid())
+    done = place.sh(f"setsid sleep 3000{mark} >/dev/null 2>&1 & exit 3")
+    assert done.returncode == 3
+    assert processes(f"3000{mark}") == []
+
+
+def test_destroy_leaves_nothing() -> None:
+    """In this process: descriptors, threads' children, listeners."""
+    from sandbox.backends.bubblewrap import Bubblewrap
+    from sandbox.spec import SandboxBindMount, SandboxSpec
+    from tests.sandbox.wrapping import place_of
+
+    with place_of("root" if os.geteuid() == 0 else "ordinary") as place:
+        before = sorted(os.listdir("/proc/self/fd"))
+        spec = SandboxSpec(
+            "s", "w", "a", (SandboxBindMount(str(place.worktree), str(place.worktree)),), user_home=str(place.home)
+        )
+        running = Bubblewrap().launch(spec)
+        mark = f"4000{os.getpid()}"
+        running.start(("sleep", mark), {"PATH": "/usr/bin:/bin"}, str(place.worktree))
+        address = running.http.getsockname()
+        running.destroy()
+        running.destroy()
+        assert running.wait() == 137
+        running.signal(signal.SIGTERM)
+        assert address == ("127.0.0.1", 3128)
+        assert processes(mark) == []
+        assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_destroy_before_start() -> None:
+    from gateway.errors import GatewayError
+    from sandbox.backends.bubblewrap import Bubblewrap
+    from sandbox.spec import SandboxBindMount, SandboxSpec
+    from tests.sandbox.wrapping import place_of
+
+    with place_of("root" if os.geteuid() == 0 else "ordinary") as place:
+        binds = (SandboxBindMount(str(place.worktree), str(place.worktree)),)
+        running = Bubblewrap().launch(SandboxSpec("s", "w", "a", binds, user_home=str(place.home)))
+        running.destroy()
+        with pytest.raises(GatewayError):
+            running.start(("true",), {}, "/")
+
+
+# --- The terminal ---------------------------------------------------------------------------------
+
+ON_TERMINAL = """
+import fcntl, os, signal, struct, sys, termios
+print("size", *struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\\0" * 8))[:2], flush=True)
+for name, number, argument in (("TIOCSTI", 0x5412, b"x"), ("TIOCLINUX", 0x541C, b"\\3")):
+    try:
+        fcntl.ioctl(0, number, argument)
+        print(name, "done", flush=True)
+    except OSError as error:
+        print(name, error.strerror, flush=True)
+signal.signal(signal.SIGWINCH, lambda *_: os.write(1, b"resized %d %d" % os.get_terminal_size(0)[::-1]))
+signal.signal(signal.SIGINT, lambda *_: (os.write(1, b"interrupted"), os._exit(5)))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_terminal(place: Place) -> None:
+    with terminal(place.command(("python3", "-c", ON_TERMINAL))) as (process, ours):
+        shown = read_until(ours, b"ready")
+        assert b"TIOCSTI Operation not permitted" in shown
+        assert b"TIOCLINUX Operation not permitted" in shown
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
+        read_until(ours, b"resized 33 111")
+        os.write(ours, b"\x03")
+        read_until(ours, b"interrupted")
+        assert process.wait() == 5
+
+
+def test_interrupt_without_a_handler(place: Place) -> None:
+    with terminal(place.command(("sh", "-c", "echo ready; exec sleep 1000"))) as (process, ours):
+        read_until(ours, b"ready")
+        os.write(ours, b"\x03")
+        assert process.wait() == 130
+
+
+def test_job_control(place: Place) -> None:
+    """A shell inside stops and continues its own jobs: the terminal is a terminal."""
+    with terminal(place.command(("bash", "--norc", "-i"))) as (process, ours):
+        os.write(ours, b"sh -c 'echo run\\ning; read line; echo got-$line'\n")
+        read_until(ours, b"running")
+        os.write(ours, b"\x1a")
+        read_until(ours, b"Stopped")
+        os.write(ours, b"fg\n")
+        os.write(ours, b"word\n")
+        read_until(ours, b"got-word")
+        os.write(ours, b"exit 4\n")
+        read_until(ours, b"exit")
+        assert process.wait() == 4
+
+
+def test_ordinary_user_is_not_root(place: Place) -> None:
+    expected = "0" if place.person == "root" else str(NOBODY if os.geteuid() == 0 else os.geteuid())
+    assert lines(place.run("id", "-u")) == [expected]
+
+
+def test_endpoints_are_told(place: Place) -> None:
+    ready = place.root / "ready"
+    ready.touch()
+    assert place.run("true", _ready=str(ready)).returncode == 0
+    assert json.loads(ready.read_text()) == {"http_port": 3128, "socks_port": 1080, "gateway_port": 3180}

@@ -1,0 +1,100 @@
+"""A launcher in small, run as a process of its own by the tests: `python driver.py FILE` with a JSON description.
+
+It launches the backend, tells on a descriptor that the command runs, passes signals on and exits as the command did.
+"""
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from gateway.errors import GatewayError
+from gateway.session import Mode
+from sandbox.backends.base import Running
+from sandbox.env import build_environment
+from sandbox.launch import from_name
+from sandbox.spec import SandboxBindMount, SandboxSpec
+
+
+def build_spec(fields: dict[str, Any]) -> SandboxSpec:
+    """The spec from JSON: binds as [path, read-only], the mode by its name, lists as tuples."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    values["bind_mounts"] = tuple(SandboxBindMount(path, path, ro) for path, ro in fields["bind_mounts"])
+    values["mode"] = Mode(fields.get("mode", "chat"))
+    return SandboxSpec(**values)
+
+
+def greet(listener: socket.socket, word: bytes) -> None:
+    """Answers every connection with one word: the other end of a listener is really this process."""
+    listener.setblocking(True)
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.sendall(word)
+
+
+def environment_of(running: Running, what: dict[str, Any]) -> dict[str, str]:
+    """The environment as `run` builds it, with the test's own variables."""
+    inside = running.inside
+    built = build_environment(
+        what.get("host", {}),
+        endpoints=running.endpoints,
+        session_id="session",
+        backend=running.backend,
+        secret="secret",
+        home=inside.home,
+        path=inside.path,
+        tmpdir=inside.tmpdir,
+        git_config=inside.git_config,
+        connect=inside.connect,
+        roots=inside.roots,
+        tools=inside.variables,
+        set_values=what.get("set", {}),
+    )
+    return dict(built.values)
+
+
+def main(file: str) -> int:
+    """Runs what the file describes."""
+    what = json.loads(Path(file).read_text())
+    try:
+        running = from_name(what["backend"]).launch(build_spec(what["spec"]))
+    except GatewayError as error:
+        os.write(2, f"refused: {error}\n".encode())
+        return 125
+    for listener, word in ((running.http, b"http"), (running.socks, b"socks"), (running.gateway, b"gateway")):
+        threading.Thread(target=greet, args=(listener, word), daemon=True).start()
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        running.signal(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, pass_on)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches the command itself
+    status: list[int] = []
+    waiter = threading.Thread(target=lambda: status.append(running.wait()))
+    running.start(what["argv"], environment_of(running, what), what["workdir"], what.get("ignored", ()))
+    if "ready" in what:
+        Path(what["ready"]).write_text(json.dumps(dataclasses.asdict(running.endpoints)))
+    waiter.start()
+    waiter.join()
+    running.destroy()
+    running.destroy()
+    return status[0]
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(code)
