@@ -1,10 +1,12 @@
 """The command line: argv, environment and exit status, and nothing else. Everything is imported when it is needed."""
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Final, NoReturn
 
 from gateway import __version__
@@ -12,47 +14,88 @@ from gateway.errors import GatewayError, UsageError
 
 USAGE: Final = 2
 FAILED: Final = 125
+_VERSION: Final = f"agent-gateway {__version__}"
 
 _Command = Callable[[argparse.Namespace], int]
+type _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs one command and exits with its status."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_standard_streams()
+    sys.excepthook = _tell_and_exit
+    arguments, command_line = _divide(list(sys.argv[1:] if argv is None else argv))
     parser = _parser()
-    options = parser.parse_args(_before_command(arguments))
-    options.command_line = _command_line(arguments)
+    options = parser.parse_args(arguments)
+    options.command_line = command_line
     command: _Command | None = getattr(options, "run_command", None)
     if command is None:
         parser.print_help(sys.stderr)
-        sys.exit(USAGE)
+        _exit(USAGE)
     try:
-        sys.exit(command(options))
+        status = command(options)
+        sys.stdout.flush()
     except UsageError as error:
         _say(str(error))
-        sys.exit(USAGE)
+        status = USAGE
     except GatewayError as error:
         _say(str(error))
-        sys.exit(FAILED)
+        status = FAILED
     except BrokenPipeError:
-        # The reader has gone; say nothing to it, and nothing when the interpreter flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILED)
+        status = FAILED  # whoever reads has gone, and hears nothing more
+    except OSError as error:
+        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        status = FAILED
+    _exit(status)
+
+
+def _open_standard_streams() -> None:
+    """Gives a closed 0, 1 or 2 to the null device: else the next file or socket would get the number, and with it what
+    others write there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+            os.set_inheritable(null, True)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names from argv may be no text in any encoding
+
+
+def _tell_and_exit(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What nobody expected is told in full, and its status is not mistaken for a command's own. Ctrl-C says nothing."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        os._exit(FAILED)
+
+
+def _exit(status: int) -> NoReturn:
+    """Exits with this status and no other: the interpreter's would change if a reader were gone at its last flush."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(status)
 
 
 def _say(text: str) -> None:
-    for line in text.splitlines():
-        print(f"agent-gateway: {line}", file=sys.stderr)
+    try:
+        for line in text.splitlines():
+            print(f"agent-gateway: {line}", file=sys.stderr)
+    except OSError:
+        pass  # nobody listens; the exit status says it all the same
 
 
-def _before_command(arguments: Sequence[str]) -> list[str]:
-    """Our own arguments: those before the first `--`."""
-    return list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-
-
-def _command_line(arguments: Sequence[str]) -> list[str] | None:
-    """CMD and its arguments, after the first `--`; None without one."""
-    return list(arguments[arguments.index("--") + 1 :]) if "--" in arguments else None
+def _divide(arguments: list[str]) -> tuple[list[str], list[str] | None]:
+    """Our own arguments, and CMD with its own after the first `--` (None without one). Only `run` takes a command."""
+    if arguments[:1] != ["run"] or "--" not in arguments:
+        return arguments, None
+    cut = arguments.index("--")
+    return arguments[:cut], arguments[cut + 1 :]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Wraps a coding agent: its network is an allowlist, and what goes out is on record.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"agent-gateway {__version__}")
+    parser.add_argument("--version", action="version", version=_VERSION)
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
     _add_check(commands)
@@ -69,50 +112,79 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    run = commands.add_parser(
+def _add(
+    commands: _Commands, name: str, text: str, description: str | None = None, usage: str | None = None
+) -> argparse.ArgumentParser:
+    """A command's or subject's parser with what every one has."""
+    parser = commands.add_parser(name, help=text, description=description, usage=usage, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=_VERSION)
+    return parser
+
+
+def _add_run(commands: _Commands) -> None:
+    run = _add(
+        commands,
         "run",
-        help="wrap a command and run it",
-        description="Opens a session, wraps CMD, runs it in the foreground, tears everything down.",
-        usage="agent-gateway run [options] -- CMD [ARG...]",
-        allow_abbrev=False,
+        "wrap a command and run it",
+        "Opens a session, wraps CMD, runs it in the foreground, tears everything down.",
+        "agent-gateway run [options] -- CMD [ARG...]",
     )
-    run.add_argument("--config", metavar="F", help="config file (else AGENT_GATEWAY_CONFIG, then the user's own)")
+    run.add_argument(
+        "--config", metavar="F", help="config file (else AGENT_GATEWAY_CONFIG, then the user's own)"
+    )
     run.add_argument("--sandbox", choices=("on", "off"), help="wrap where the host can (default: on)")
-    run.add_argument("--backend", metavar="NAME", help="native, none or microvm (default: native where it works)")
+    run.add_argument(
+        "--backend", metavar="NAME", help="native, none or microvm (default: native where it works)"
+    )
     run.add_argument("--mode", choices=("chat", "review", "plan", "orchestrate"), default="chat")
     run.add_argument("--repo", metavar="PATH", help="the worktree (default: the git worktree around here)")
-    run.add_argument("--bind", metavar="PATH[:ro]", action="append", default=[], help="make a path visible inside")
+    run.add_argument(
+        "--bind", metavar="PATH[:ro]", action="append", default=[], help="make a path visible inside"
+    )
     run.add_argument("--protect", metavar="PATH", action="append", default=[], help="never writable inside")
-    run.add_argument("--state-dir", metavar="PATH", action="append", default=[], help="writable in every mode")
+    run.add_argument(
+        "--state-dir", metavar="PATH", action="append", default=[], help="writable in every mode"
+    )
     run.add_argument("--allow", metavar="DOMAIN", action="append", default=[], help="allow one more domain")
     run.add_argument("--no-network", action="store_true", help="refuse every connection")
-    run.add_argument("--workspace", metavar="NAME", default="default")
-    run.add_argument("--agent", metavar="ID", default="")
-    run.add_argument("--session", metavar="ID", default="", help="the new session's id (default: a random one)")
-    run.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help="pass or set a variable")
+    run.add_argument(
+        "--workspace", metavar="NAME", default="default", help="whose home and caches (default: default)"
+    )
+    run.add_argument("--agent", metavar="ID", help="stands on every record")
+    run.add_argument("--session", metavar="ID", help="the new session's id (default: a random one)")
+    run.add_argument(
+        "--env", metavar="NAME[=VALUE]", action="append", default=[], help="pass or set a variable"
+    )
     run.add_argument("--quiet", action="store_true", help="no closing line")
+    run.add_argument("stray", nargs="*", help=argparse.SUPPRESS)
     run.set_defaults(run_command=_run)
 
 
-def _add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    check = commands.add_parser("check", help="dry runs", description="Dry runs: nothing is opened or recorded.")
+def _add_check(commands: _Commands) -> None:
+    check = _add(commands, "check", "dry runs", "Dry runs: nothing is opened or recorded.")
     subjects = check.add_subparsers(metavar="SUBJECT", required=True)
-    host = subjects.add_parser("host", help="would this host be allowed?", allow_abbrev=False)
+    host = _add(subjects, "host", "would this host be allowed?", "Exit status: 0 allowed, 1 refused.")
     host.add_argument("target", metavar="NAME[:PORT]")
     host.add_argument("--config", metavar="F")
     host.add_argument("--allow", metavar="DOMAIN", action="append", default=[])
     host.add_argument("--no-network", action="store_true")
     host.add_argument("--json", action="store_true")
     host.set_defaults(run_command=_check_host)
-    config = subjects.add_parser("config", help="every problem in a config file", allow_abbrev=False)
-    config.add_argument("file", metavar="FILE", nargs="?")
+    config = _add(
+        subjects,
+        "config",
+        "every problem in a config or list file",
+        "Exit status: 0 none, or warnings alone; 1 errors.",
+    )
+    config.add_argument(
+        "file", metavar="FILE", nargs="?", help="a list ends in .txt (default: the config in use)"
+    )
     config.add_argument("--json", action="store_true")
     config.set_defaults(run_command=_check_config)
 
 
-def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    demo = commands.add_parser("demo", help="the main job against targets of its own on loopback")
+def _add_demo(commands: _Commands) -> None:
+    demo = _add(commands, "demo", "the main job against targets of its own on loopback")
     demo.set_defaults(run_command=_demo)
 
 
@@ -121,6 +193,10 @@ def _run(options: argparse.Namespace) -> int:
     from gateway.run import run
 
     command = options.command_line
+    if options.stray:
+        raise UsageError(
+            f"what is {options.stray[0]!r}?", "the command stands after --: run [options] -- CMD [ARG...]"
+        )
     if not command:
         raise UsageError("there is no command to run", "write it after --: agent-gateway run -- CMD [ARG...]")
     return run(
@@ -150,24 +226,18 @@ def _check_host(options: argparse.Namespace) -> int:
     from gateway.check import check_host
 
     answer = check_host(options.target, options.config, options.allow, not options.no_network, os.environ)
-    if options.json:
-        print(json.dumps(answer.as_json()))
-    else:
-        print(answer.as_text())
+    print(json.dumps(answer.as_json()) if options.json else answer.as_text())
     return 0 if answer.allowed else 1
 
 
 def _check_config(options: argparse.Namespace) -> int:
-    from gateway.check import check_config_file
+    from gateway.check import check_file
 
-    problems = check_config_file(options.file, os.environ)
+    problems = check_file(options.file, os.environ)
     if options.json:
-        print(json.dumps([{"file": p.file, "line": p.line, "message": p.message, "warning": p.warning} for p in problems]))
+        print(json.dumps([dataclasses.asdict(problem) for problem in problems]))
     else:
-        for problem in problems:
-            print(problem)
-        if not problems:
-            print("no problems")
+        print("\n".join(map(str, problems)) or "no problems")
     return 1 if any(not problem.warning for problem in problems) else 0
 
 

@@ -5,8 +5,8 @@ Reads the config, the lists and the file system; changes nothing.
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,9 @@ from gateway.errors import GatewayError, UsageError
 from gateway.lifecycle import new_session_id
 from gateway.policy.egress import EgressRules
 from gateway.session import Mode
+from sandbox.env import refuse_name
 from sandbox.gitconfig import git_config_text, read_user_settings
+from sandbox.gitdir import is_git_directory
 from sandbox.launch import Choice, choose_backend
 from sandbox.spec import SandboxBindMount, SandboxSpec
 
@@ -40,15 +42,15 @@ class RunOptions:
     allow: tuple[str, ...] = ()
     network: bool = True
     workspace: str = "default"
-    agent: str = ""
-    session: str = ""
+    agent: str | None = None
+    session: str | None = None
     env: tuple[str, ...] = ()
     quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything `run` needs. `workdir` is where CMD starts, `passed` and `set_values` come from --env and the config."""
+    """Everything `run` needs. `workdir` is where CMD starts, `passed` and `set_values` are --env's and the config's."""
 
     options: RunOptions
     config: Config
@@ -64,24 +66,56 @@ class Plan:
 
 
 def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
-    """The plan. UsageError for what contradicts itself, GatewayError for what cannot be read."""
-    _check_name("--session", options.session)
-    _check_name("--workspace", options.workspace)
-    _check_name("--agent", options.agent)
+    """The plan. UsageError for what contradicts itself or cannot be meant, GatewayError for what cannot be used."""
+    for option, value in (
+        ("session", options.session),
+        ("workspace", options.workspace),
+        ("agent", options.agent),
+    ):
+        _check_name(f"--{option}", value)
+    passed, set_values = _variables(options.env)
+    config_file = find_config(options.config, environ)
     lists = load_shipped()
-    config = load_config(find_config(options.config, environ), lists)
+    config = load_config(config_file, lists)
+    _check_variables(config)
     rules = compile_egress(config, lists, options.allow, options.network)
     choice = choose_backend(options.sandbox, options.backend, environ, config.sandbox)
-    state = state_directory(environ)
+    session_id = options.session or new_session_id()
     workdir = _working_directory()
     worktree = _worktree(options.repo, workdir)
+    audit_directory = config.audit.directory or state_directory(environ) / "audit"
+    spec = _spec(options, environ, config, session_id, workdir, worktree)
+    return Plan(
+        options=options,
+        config=config,
+        rules=rules,
+        choice=choice,
+        spec=_with_protected(spec, (audit_directory, *([config_file] if config_file else ()))),
+        session_id=session_id,
+        workdir=spec.workdir,
+        worktree=worktree,
+        audit_directory=audit_directory,
+        passed=(*config.environment.pass_, *passed),
+        set_values={**config.environment.set_, **set_values},
+    )
+
+
+def _spec(
+    options: RunOptions,
+    environ: Mapping[str, str],
+    config: Config,
+    session_id: str,
+    workdir: str,
+    worktree: str,
+) -> SandboxSpec:
+    """What is asked of the wrap. Without a worktree the current directory takes its place."""
+    state = state_directory(environ)
     root = worktree or workdir
-    session_id = options.session or new_session_id()
-    spec = SandboxSpec(
+    return SandboxSpec(
         session_id=session_id,
         workspace_id=options.workspace,
-        agent_id=options.agent,
-        bind_mounts=(SandboxBindMount(root, root), *(_bind(text) for text in options.bind)),
+        agent_id=options.agent or "",
+        bind_mounts=_binds(root, options.bind),
         network_enabled=options.network,
         egress_allowlist=options.allow,
         guest_workdir=workdir if _is_within(workdir, root) else root,
@@ -90,7 +124,7 @@ def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
         runner_state_dirs=tuple(_existing("--state-dir", path) for path in options.state_dirs),
         home=str(state / "workspaces" / options.workspace / "home"),
         state_dir=str(state),
-        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
+        runtime_dir=_runtime_directory(environ),
         user_home=environ.get("HOME", ""),
         command=options.command,
         search_path=environ.get("PATH", ""),
@@ -99,19 +133,35 @@ def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
         allow_write=config.files.allow_write,
         deny_read=config.files.deny_read,
     )
-    return Plan(
-        options=options,
-        config=config,
-        rules=rules,
-        choice=choice,
-        spec=spec,
-        session_id=session_id,
-        workdir=spec.workdir,
-        worktree=worktree,
-        audit_directory=config.audit.directory or state / "audit",
-        passed=(*config.environment.pass_, *(text for text in options.env if "=" not in text)),
-        set_values={**config.environment.set_, **dict(text.split("=", 1) for text in options.env if "=" in text)},
-    )
+
+
+def _with_protected(spec: SandboxSpec, own: tuple[Path, ...]) -> SandboxSpec:
+    """Config and audit log stay out of the command's hands where they lie among what it may write."""
+    paths = sorted({os.path.realpath(path) for path in own})
+    inside = (path for path in paths if any(_is_within(path, bind.host_path) for bind in spec.bind_mounts))
+    return replace(spec, protected_paths=(*spec.protected_paths, *inside))
+
+
+def _variables(texts: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The names that --env passes and the values that it sets; of two for one name the later counts."""
+    passed: dict[str, str | None] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            refuse_name(name)
+        except UsageError as error:
+            raise UsageError(f"--env: {error}") from None
+        passed[name] = value if equals else None
+    values = {name: value for name, value in passed.items() if value is not None}
+    return tuple(name for name in passed if name not in values), values
+
+
+def _check_variables(config: Config) -> None:
+    for name in (*config.environment.pass_, *config.environment.set_):
+        try:
+            refuse_name(name)
+        except UsageError as error:
+            raise GatewayError(f"{config.source}: environment: {error}", "take it out") from None
 
 
 def state_directory(environ: Mapping[str, str]) -> Path:
@@ -125,10 +175,17 @@ def state_directory(environ: Mapping[str, str]) -> Path:
     return Path(home) / ".local" / "state" / "agent-gateway"
 
 
-def _check_name(option: str, value: str) -> None:
-    if value and not _NAME.fullmatch(value):
+def _runtime_directory(environ: Mapping[str, str]) -> str:
+    """Where the product's sockets are, besides the state directory; empty where the system has no such place."""
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    return os.path.join(base, "agent-gateway") if os.path.isabs(base) else ""
+
+
+def _check_name(option: str, value: str | None) -> None:
+    if value is not None and not _NAME.fullmatch(value):
         raise UsageError(
-            f"{option} takes a name of up to 64 letters, digits, dots, dashes and underscores", f"not {value[:80]!r}"
+            f"{option} takes a name of up to 64 letters, digits, dots, dashes and underscores",
+            f"not {value[:80]!r}",
         )
 
 
@@ -140,31 +197,48 @@ def _working_directory() -> str:
 
 
 def _worktree(repo: str | None, workdir: str) -> str:
-    """The worktree that was named, or the git worktree around the current directory; empty when there is none."""
+    """The worktree that was named, or the git worktree around the current directory; empty when there is none.
+
+    A `.git` of somebody else's (in a shared /tmp, say) must not widen what is shown: as for git itself it does not
+    count, unless the current directory is theirs too.
+    """
     if repo is not None:
         return _existing("--repo", repo, directory=True)
-    folder = Path(workdir)
-    for candidate in (folder, *folder.parents):
-        if os.path.lexists(candidate / ".git"):
-            return str(candidate)
+    owners = {os.geteuid(), os.stat(workdir).st_uid}
+    for folder in (Path(workdir), *Path(workdir).parents):
+        if _is_repository(str(folder / ".git"), owners):
+            return str(folder)
     return ""
 
 
+def _is_repository(marker: str, owners: Container[int]) -> bool:
+    try:
+        owner = os.stat(marker).st_uid
+    except OSError:
+        return False
+    return owner in owners and (os.path.isfile(marker) or is_git_directory(marker))
+
+
 def _existing(option: str, path: str, *, directory: bool = False) -> str:
+    """The resolved path. UsageError for none at all, GatewayError where nothing stands there."""
+    if not path:
+        raise UsageError(f"{option} names no path")
     resolved = os.path.realpath(path)
     if not os.path.exists(resolved) or (directory and not os.path.isdir(resolved)):
-        raise UsageError(f"{option} {path}: no such {'directory' if directory else 'file or directory'}")
+        raise GatewayError(f"{option} {path}: no such {'directory' if directory else 'file or directory'}")
     return resolved
 
 
-def _bind(text: str) -> SandboxBindMount:
-    """PATH or PATH:ro; a path that ends in ":ro" itself is written with "./" and another ":rw"."""
-    path, colon, kind = text.rpartition(":")
-    if colon and kind in ("ro", "rw"):
+def _binds(root: str, texts: tuple[str, ...]) -> tuple[SandboxBindMount, ...]:
+    """The worktree, then what --bind names: PATH, or PATH:ro (a path that ends in ":ro" itself takes ":rw")."""
+    mounts = [SandboxBindMount(root, root)]
+    for text in texts:
+        path, colon, kind = text.rpartition(":")
+        if not colon or kind not in ("ro", "rw"):
+            path, kind = text, "rw"
         resolved = _existing("--bind", path)
-        return SandboxBindMount(resolved, resolved, read_only=kind == "ro")
-    resolved = _existing("--bind", text)
-    return SandboxBindMount(resolved, resolved)
+        mounts.append(SandboxBindMount(resolved, resolved, read_only=kind == "ro"))
+    return tuple(mounts)
 
 
 def _is_within(path: str, root: str) -> bool:

@@ -7,7 +7,6 @@ would without us; what is sent to this process alone is passed on.
 import asyncio
 import contextlib
 import gc
-import importlib
 import logging
 import os
 import resource
@@ -15,17 +14,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from typing import Any, Final
 
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.authorizer import Authorizer, Counts
-from gateway.errors import AuditError
+from gateway.errors import AuditError, GatewayError
 from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session
 from gateway.plan import Plan, RunOptions, make_plan
 from gateway.session import Session, Sessions
-from gateway.signals import Signals
+from gateway.signals import Signals, terminal_kept
 from sandbox.backends.base import Running
 from sandbox.env import Environment, build_environment
 
@@ -33,12 +32,10 @@ from sandbox.env import Environment, build_environment
 _SYNC_EVERY: Final = 1.0
 # Descriptors this process may need: two per tunnel, four per hot pair of pipes, for as many tunnels as limits allow.
 _DESCRIPTORS: Final = 65_536
-# What takes longest to import; it is imported while the wrap comes up.
-_SLOW_IMPORTS: Final = ("gateway.proxy.proxies", "gateway.api.agent")
+# What ends a command that has not started yet.
+_ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 # Garbage: what start-up left is never looked at again, and what runs makes little of it.
 _COLLECT_AFTER: Final = (10_000, 20, 100)
-
-_T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
 
@@ -51,17 +48,18 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         plan = make_plan(options, environ)
         imports = threading.Thread(target=_import_slowly, name="imports", daemon=True)
         imports.start()
-        print(plan.choice.line, file=sys.stderr, flush=True)
+        _make_state_directory(plan.spec.state_dir)
         log = _open_log(plan)
         stack.callback(_close_log, log)
-        stack.enter_context(_terminal_kept())
+        stack.enter_context(terminal_kept())
         running = plan.choice.backend.launch(plan.spec)
         stack.callback(running.destroy)
+        _say(plan.choice.line)
         _raise_descriptor_limit()
         imports.join()
         status, counts = _in_loop(_serve(plan, environ, log, running, signals))
     if not options.quiet:
-        print(_closing_line(counts, log), file=sys.stderr)
+        _say(_closing_line(counts, log))
     return status
 
 
@@ -99,7 +97,7 @@ async def _serve(
 
 
 async def _command(plan: Plan, running: Running, environment: Environment, signals: Signals) -> int:
-    """Starts the command, passes signals on, and waits for its end."""
+    """Starts the command, passes signals on, and waits for its end. GatewayError when the gateway fails before that."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
     started = False
@@ -108,9 +106,10 @@ async def _command(plan: Plan, running: Running, environment: Environment, signa
         if started:
             if not from_terminal:
                 running.signal(number)
-        elif number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) and not stopped.done():
+        elif number in _ENDING and not stopped.done():
             stopped.set_result(128 + number)
 
+    failure = _failure_of(loop)
     signals.attach(loop, pass_on)
     try:
         await asyncio.sleep(0)  # lets signals that came while we set up arrive first
@@ -118,9 +117,29 @@ async def _command(plan: Plan, running: Running, environment: Environment, signa
             return stopped.result()
         running.start(plan.options.command, environment.values, plan.workdir, signals.ignored)
         started = True
-        return await asyncio.to_thread(running.wait)
+        over = asyncio.ensure_future(asyncio.to_thread(running.wait))
+        await asyncio.wait((over, failure), return_when=asyncio.FIRST_COMPLETED)
+        if not over.done():
+            raise failure.result()
+        return over.result()
     finally:
         signals.detach()
+
+
+def _failure_of(loop: asyncio.AbstractEventLoop) -> "asyncio.Future[GatewayError]":
+    """What comes when a callback of the loop raises. A connection answers for itself (`proxy/reactor.py`): this is the
+    gateway's own machinery, deadlines among it, and without it no command may go on."""
+    failure: asyncio.Future[GatewayError] = loop.create_future()
+
+    def notice(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        if "handle" in context and not failure.done():
+            failure.set_result(
+                GatewayError("the gateway failed, so the command was killed", "the error stands above")
+            )
+
+    loop.set_exception_handler(notice)
+    return failure
 
 
 class _Ending:
@@ -137,7 +156,7 @@ class _Ending:
             _log.error("the end of the session is not recorded: %s", error)
 
 
-def _in_loop(main: Coroutine[Any, Any, _T]) -> _T:
+def _in_loop[T](main: Coroutine[Any, Any, T]) -> T:
     """asyncio.run on the loop that the proxies need."""
     from gateway.proxy.reactor import GatewayLoop
 
@@ -166,14 +185,16 @@ def _environment(plan: Plan, environ: Mapping[str, str], running: Running, secre
     )
 
 
-def _open_session(plan: Plan, environment: Environment, secret: str, sessions: Sessions, log: AuditLog) -> Session:
+def _open_session(
+    plan: Plan, environment: Environment, secret: str, sessions: Sessions, log: AuditLog
+) -> Session:
     request = SessionRequest(
         id=plan.session_id,
         egress=plan.rules,
         sandbox=plan.choice.stamp,
         secret=secret,
         workspace=plan.options.workspace,
-        agent=plan.options.agent,
+        agent=plan.options.agent or "",
         mode=plan.spec.mode,
         worktree=plan.worktree,
     )
@@ -227,26 +248,20 @@ async def _agent_api(running: Running) -> AsyncIterator[None]:
         await close_agent_api(server)
 
 
-@contextmanager
-def _terminal_kept() -> Iterator[None]:
-    """Takes the terminal back at the end: a shell inside that was killed could not give it back itself."""
-    try:
-        held = os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:
-        held = False
-    try:
-        yield
-    finally:
-        if held:
-            former = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-            with contextlib.suppress(OSError):
-                os.tcsetpgrp(0, os.getpgrp())
-            signal.signal(signal.SIGTTOU, former)
-
-
 def _import_slowly() -> None:
-    for name in _SLOW_IMPORTS:
-        importlib.import_module(name)
+    """What takes longest to import, while the wrap comes up; `_serve` and `_agent_api` find it done."""
+    import gateway.api.agent  # noqa: F401  (imported to be there)
+    import gateway.proxy.proxies  # noqa: F401  (imported to be there)
+
+
+def _make_state_directory(path: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise GatewayError(
+            f"the state directory {path} cannot be made: {error.strerror}", "set XDG_STATE_HOME"
+        ) from error
 
 
 def _raise_descriptor_limit() -> None:
@@ -262,6 +277,12 @@ def _settle_garbage() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
+
+
+def _say(line: str) -> None:
+    """One line on stderr. Not by `print`: what a reader that has gone leaves in a buffer changes the exit status."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{line}\n".encode(errors="backslashreplace"))
 
 
 def _closing_line(counts: Counts, log: AuditLog) -> str:

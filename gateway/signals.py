@@ -1,7 +1,8 @@
-"""Signals that reach this process while a command runs: told apart by who sent them, and handed to the event loop.
+"""Signals and the terminal while a command runs. Signals are told apart by who sent them, and go to the event loop.
 
 A terminal sends Ctrl-C to its whole foreground process group, so the command has it already; a signal from another
-process (`kill`, an orchestrator) reached us alone and is to be passed on.
+process (`kill`, an orchestrator) reached us alone and is to be passed on. So is a terminal's hang-up where this process
+leads the session: the kernel tells the leader alone.
 """
 
 import asyncio
@@ -9,11 +10,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 PASSED_ON: Final = frozenset(
-    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGWINCH, signal.SIGUSR1, signal.SIGUSR2}
+    {
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGWINCH,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+    }
 )
 _TERMINAL_KEYS: Final = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH, signal.SIGHUP})
 
@@ -24,9 +34,7 @@ class Signals:
     this process started stay ignored (`nohup`); they are in `ignored`."""
 
     def __init__(self) -> None:
-        self.ignored = frozenset(
-            number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_IGN
-        )
+        self.ignored = frozenset(number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_IGN)
         self._handler: Callable[[int, bool], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held: list[tuple[int, bool]] = []
@@ -79,9 +87,15 @@ def _wait(numbers: frozenset[signal.Signals]) -> tuple[int, bool]:
     if sys.platform == "darwin":
         # No siginfo here: a key at the terminal reaches the foreground group, and that is us or it is not.
         number = int(signal.sigwait(numbers))
-        return number, number in _TERMINAL_KEYS and _in_foreground()
+        return number, number in _TERMINAL_KEYS and _in_foreground() and not _is_for_leader(number)
     info = signal.sigwaitinfo(numbers)
-    return info.si_signo, info.si_code > 0  # sigaction(2): a positive si_code comes from the kernel, here the terminal
+    # sigaction(2): a positive si_code comes from the kernel, here the terminal.
+    return info.si_signo, info.si_code > 0 and not _is_for_leader(info.si_signo)
+
+
+def _is_for_leader(number: int) -> bool:
+    """Whether the terminal sent this signal to us alone."""
+    return number == signal.SIGHUP and os.getsid(0) == os.getpid()
 
 
 def _in_foreground() -> bool:
@@ -89,3 +103,37 @@ def _in_foreground() -> bool:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
+
+
+@contextmanager
+def terminal_kept() -> Iterator[None]:
+    """Takes the terminal back at the end, if it was ours: a shell inside that was killed cannot give it back itself."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        yield  # there is none
+        return
+    held = False
+    try:
+        with suppress(OSError):
+            held = os.tcgetpgrp(terminal) == os.getpgrp()
+        yield
+    finally:
+        if held and _is_abandoned(terminal):
+            former = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            with suppress(OSError):
+                os.tcsetpgrp(terminal, os.getpgrp())
+            signal.signal(signal.SIGTTOU, former)
+        os.close(terminal)
+
+
+def _is_abandoned(terminal: int) -> bool:
+    """Whether the terminal's foreground group has no process any more. A living one is another job of the user's: we
+    were sent into the background meanwhile."""
+    try:
+        os.killpg(os.tcgetpgrp(terminal), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

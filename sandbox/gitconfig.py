@@ -19,6 +19,9 @@ GIT_DEADLINE = 10.0
 # Nobody's settings are longer; a file that includes a data directory by mistake is.
 SETTINGS_LIMIT = 1 << 20
 
+# What is copied; "local" and "worktree" are the repository's own and read inside as well.
+USER_SCOPES = frozenset({"system", "global"})
+
 # Sections that go as a whole: logins and connections, rewriting, other files, programs, where other repositories are.
 DROPPED_SECTIONS = frozenset({
     "credential", "credentialcache", "credentialstore", "http", "https", "url", "include", "includeif",
@@ -73,31 +76,34 @@ def read_user_settings(environment: Mapping[str, str], worktree: str = "") -> tu
     if not git:
         return ()
     passed = {name: environment[name] for name in ("HOME", "PATH", "XDG_CONFIG_HOME") if name in environment}
-    passed |= {"GIT_CEILING_DIRECTORIES": "/", "LC_ALL": "C"}
-    found: list[Setting] = []
-    # Each scope by itself and away from any repository. The later file wins in git, and so it does in the copy.
-    for scope in ("--system", "--global"):
-        command = (git, "config", scope, "--includes", "--list", "-z")
+    command = (git, "config", "--includes", "--show-scope", "--list", "-z")
+    # In the worktree, so that settings included for it alone are found; its own are left out by their scope. A broken
+    # configuration there makes git fail, and then the user's unconditional settings are better than none.
+    for folder in (worktree, "/"):
         try:
             done = subprocess.run(
-                command, env=passed, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=GIT_DEADLINE, check=False,
+                command, env={**passed, "LC_ALL": "C"}, cwd=folder or "/", stdin=subprocess.DEVNULL,
+                capture_output=True, timeout=GIT_DEADLINE, check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
             continue
         if done.returncode == 0:
-            found += parse_listing(done.stdout)
-    return tuple(found)
+            return parse_listing(done.stdout)
+    return ()
 
 
 def parse_listing(data: bytes) -> tuple[Setting, ...]:
-    """The output of `git config --list -z`. GatewayError when it is out of bounds."""
+    """The settings of the user and the system in the output of `git config --show-scope --list -z`.
+
+    GatewayError when it is out of bounds.
+    """
     if len(data) > SETTINGS_LIMIT:
         raise GatewayError(f"the git configuration is longer than {SETTINGS_LIMIT >> 20} MiB")
+    fields = data.decode(errors="surrogateescape").split("\0")
     settings = []
-    for entry in data.decode(errors="surrogateescape").split("\0"):
+    for scope, entry in zip(fields[::2], fields[1::2], strict=False):  # the last field is the empty end
         name, separator, value = entry.partition("\n")
-        if name:
+        if scope in USER_SCOPES and name:
             settings.append(Setting(name, value if separator else None))
     return tuple(settings)
 

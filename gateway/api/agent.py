@@ -6,9 +6,10 @@ It answers `/healthz`, which says nothing about the sandbox; everything else is 
 import json
 import socket
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
 from tornado.web import Application, RequestHandler
 
 # Bounds on what a wrapped process may send; nothing that is served has a body yet.
@@ -16,6 +17,8 @@ _HEAD_BYTES: Final = 64 * 1024
 _BODY_BYTES: Final = 64 * 1024
 # Seconds for a request, and between two requests of one connection.
 _IDLE: Final = 10
+# Connections open at once. A tool call takes one for a moment; without a bound they would take the proxies' descriptors.
+_CONNECTIONS: Final = 128
 
 
 class _JsonHandler(RequestHandler):
@@ -40,12 +43,31 @@ class _NotFound(_JsonHandler):
         self.send_error(404)
 
 
+class _BoundedServer(HTTPServer):
+    """Takes no more connections than the bound: one more is closed at once."""
+
+    def initialize(self, *arguments: Any, **settings: Any) -> None:
+        super().initialize(*arguments, **settings)
+        self._open = 0
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        if self._open >= _CONNECTIONS:
+            stream.close()
+            return
+        self._open += 1
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: object) -> None:
+        self._open -= 1
+        super().on_close(server_conn)
+
+
 def serve_agent_api(listening: socket.socket) -> HTTPServer:
     """Serves on a listening socket, from the running event loop on. `close_agent_api` ends it."""
     application = Application(
         [(r"/healthz", _Health)], default_handler_class=_NotFound, log_function=lambda _: None
     )
-    server = HTTPServer(
+    server = _BoundedServer(
         application,
         max_header_size=_HEAD_BYTES,
         max_body_size=_BODY_BYTES,

@@ -83,8 +83,10 @@ class Connection:
         "_count",
         "_on_end",
         "_probed",
+        "_sent_before",
         "_started",
         "admission",
+        "asked",
         "client",
         "ended",
         "gate",
@@ -109,6 +111,7 @@ class Connection:
         self.gate = gate
         self.origin = origin
         self.admission: Admission | None = admission
+        self.asked: Attempt | None = None
         self.client = client
         self.mitm_client = client_of(origin.mode, peername, origin.sockname)
         self.upstream: Peer | None = None
@@ -122,6 +125,7 @@ class Connection:
         self._changed = self._started
         self._count = 0
         self._probed = False
+        self._sent_before = (0, 0)
 
     def limit_handshake(self, *, idle: bool = False) -> None:
         """From now the client has `HANDSHAKE` seconds for what it is to send, or between requests the idle time."""
@@ -134,15 +138,29 @@ class Connection:
         """
         if reuse and self.server is not None:
             guard, former = self.server.guard, self.server.guard.attempt
-            guard.attempt = self.gate.door.attempt(self.origin.session, transport, host, port, former.connection)
-            guard.attempt.address, guard.attempt.rule = former.address, former.rule
+            if former.method:
+                self._end_request(former)
+            attempt = self.gate.door.attempt(self.origin.session, transport, host, port, former.connection)
+            attempt.address, attempt.rule = former.address, former.rule
             # Inside a tunnel a refusal is the tunnel's: its one record is the `closed` one.
-            guard.attempt.opened = transport is not Transport.HTTP
+            attempt.opened = transport is not Transport.HTTP
+            # Connected, but this request has yet to be judged and recorded.
+            guard.attempt, guard.stage = attempt, Stage.VETTED
+            self.asked = attempt
             return self.server
-        attempt = self.gate.door.attempt(self.origin.session, transport, host, port)
+        self.asked = attempt = self.gate.door.attempt(self.origin.session, transport, host, port)
         self._admit(attempt)
         self._started = self.gate.clock()
+        self.status = 0
         return guarded_server(attempt)
+
+    def _end_request(self, attempt: Attempt) -> None:
+        """Records the end of a request whose connection serves another one, and starts its figures anew."""
+        self.gate.door.close(attempt, self._figures("next_request"))
+        if self.upstream is not None:
+            self._sent_before = (self.upstream.bytes_out, self.upstream.bytes_in)
+        self._started = self.gate.clock()
+        self.status = 0
 
     def _admit(self, attempt: Attempt) -> None:
         admission, self.admission = self.admission, None
@@ -155,11 +173,29 @@ class Connection:
             raise Refused(decision, attempt)
 
     def refuse(self, code: Code, reason: str, transport: Transport, host: str, status: int = 0) -> Refused:
-        """Records a denial found while reading or waiting, and returns what is to be raised."""
+        """Records a denial found while reading or waiting, and returns what is to be raised. In a tunnel it is the
+        tunnel's, and its one record is the `closed` one."""
+        decision = Decision(Verdict.DENY, "built-in", reason, code)
+        if self.server is not None and transport is not Transport.HTTP:
+            self.server.guard.refusal = decision
+            return Refused(decision, self.server.guard.attempt, status)
         attempt = self.gate.door.attempt(self.origin.session, transport, host, -1)
         self._admit(attempt)
-        decision = self.gate.door.refuse(attempt, Decision(Verdict.DENY, "built-in", reason, code))
-        return Refused(decision, attempt, status)
+        return Refused(self.gate.door.refuse(attempt, decision), attempt, status)
+
+    def refuse_broken(self, transport: Transport) -> Refused:
+        """Records that the gateway itself failed, as the refusal of what was asked for last, and returns it."""
+        attempt = self.asked
+        if attempt is None:
+            try:
+                return self.refuse(Code.INTERNAL, INTERNAL.reason, transport, "")
+            except Refused as over_limit:
+                return over_limit
+        if attempt.opened and self.server is not None:
+            self.server.guard.refusal = INTERNAL
+        elif not attempt.refused:
+            self.gate.door.refuse(attempt, INTERNAL)
+        return Refused(INTERNAL, attempt)
 
     def fire(self, hook: str, data: object, server: GuardedServer, stage: Stage) -> None:
         """Fires a hook that does not wait, and checks that it brought the attempt to `stage`. Refused."""
@@ -199,8 +235,12 @@ class Connection:
         server.state = ConnectionState.OPEN
         server.peername = (literal_text(address), guard.attempt.port)
         guard.attempt.address = server.peername[0]
-        self.fire("server_connected", data, server, Stage.RECORDED)
-        self.server = server
+        try:
+            self.fire("server_connected", data, server, Stage.RECORDED)
+        finally:
+            # What stands in the log as opened gets its end there, also when a later hook says no.
+            if guard.attempt.opened:
+                self.server = server
 
     async def _dial(self, addresses: tuple[Address, ...], port: int) -> tuple[Peer, Address]:
         proxy, gate = self.origin.company_proxy, self.gate
@@ -266,6 +306,7 @@ class Connection:
         if self.upstream is not None:
             self.upstream.close()
             self.upstream = None
+        self._sent_before = (0, 0)
 
     def end(self, cause: str) -> None:
         """Closes both ends and records the end. Idempotent."""
@@ -296,5 +337,6 @@ class Connection:
             up, down = self.tunnel.bytes_up, self.tunnel.bytes_down
         elif self.upstream is not None:
             up, down = self.upstream.bytes_out, self.upstream.bytes_in
+        up, down = up - self._sent_before[0], down - self._sent_before[1]
         duration = int((self.gate.clock() - self._started) * 1000)
         return Figures(up, down, duration, cause, self.status)

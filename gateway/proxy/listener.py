@@ -8,18 +8,17 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from gateway.authorizer import INTERNAL
-from gateway.policy.egress import Code, Transport
+from gateway.policy.egress import Transport
 from gateway.policy.limits import Allowance, Limits, refill
 from gateway.proxy.bounds import OVER_LIMIT
 from gateway.proxy.company_proxy import CompanyProxy
-from gateway.proxy.connection import Admission, Connection, Gate, Origin, Refused
+from gateway.proxy.connection import Admission, Connection, Gate, Origin
 from gateway.proxy.embedding import egress_mode
 from gateway.proxy.http_front import serve_http
 from gateway.proxy.peer import DeadlineError, Peer
-from gateway.proxy.refusal import http_refusal
+from gateway.proxy.refusal import SOCKS_NOT_ALLOWED, http_refusal, socks_reply
 from gateway.proxy.runner import Runner
-from gateway.proxy.socks_front import serve_socks
+from gateway.proxy.socks_front import GREETED, serve_socks
 from gateway.session import Session
 
 _Serve = Callable[[Connection], Coroutine[Any, Any, None]]
@@ -165,16 +164,15 @@ async def _serve(connection: Connection, listener: _Listener) -> None:
 
 
 async def _answer_internal(connection: Connection, listener: _Listener) -> None:
-    """Records the refusal, and tells an HTTP client where nothing has been sent yet."""
-    server = connection.server
-    if server is not None:
-        server.guard.refusal = INTERNAL
-        return
-    try:
-        refused = connection.refuse(Code.INTERNAL, INTERNAL.reason, listener.transport, "")
-    except Refused as over_limit:
-        refused = over_limit
-    if connection.client.bytes_out == 0 and listener.transport is Transport.HTTP:
-        with contextlib.suppress(OSError):
-            await connection.client.send(http_refusal(refused.attempt, refused.decision))
-
+    """Records the refusal, and tells the client where it waits for an answer."""
+    refused = connection.refuse_broken(listener.transport)
+    client = connection.client
+    if listener.transport is Transport.SOCKS:
+        answer = socks_reply(SOCKS_NOT_ALLOWED) if client.bytes_out == GREETED else b""
+    else:
+        between_answers = client.bytes_out == 0 or not refused.attempt.opened
+        answer = http_refusal(refused.attempt, refused.decision) if between_answers else b""
+    if answer:
+        with contextlib.suppress(OSError, DeadlineError):
+            await client.send(answer)
+            await connection.linger()

@@ -4,6 +4,7 @@ one client connection and is never shared, so no answer can reach another client
 
 from typing import Final
 
+from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import Code, Transport
 from gateway.proxy.bounds import HANDSHAKE
 from gateway.proxy.connection import Connection, Refused
@@ -22,7 +23,8 @@ _TOKEN_START: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTU
 async def next_head(
     connection: Connection, buffer: bytes, transport: Transport
 ) -> tuple[bytes, bytes] | None:
-    """The next request head and the bytes after it; None when the client has hung up between requests. Refused."""
+    """The next request head and the bytes after it; None when the client has hung up between requests. Refused, and
+    DeadlineError when it has been idle between requests."""
     try:
         while True:
             if buffer and buffer[0] not in _TOKEN_START:
@@ -42,6 +44,8 @@ async def next_head(
         asked = _asked_transport(buffer, transport)
         raise connection.refuse(error.code, error.reason, asked, error.host, error.status) from error
     except DeadlineError as error:
+        if not buffer and connection.server is not None:
+            raise  # idle between two requests: nothing was asked, so nothing is refused
         reason = f"the request was not complete within {HANDSHAKE:.0f} seconds"
         raise connection.refuse(Code.TIMEOUT, reason, _asked_transport(buffer, transport), "") from error
 
@@ -73,7 +77,7 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
         await connection.client.send(http_refusal(refused.attempt, refused.decision, refused.status))
         await connection.linger()
     except DeadlineError:
-        return
+        connection.end("idle")
 
 
 class _Exchange:
@@ -259,6 +263,8 @@ class _Exchange:
             return
         self._answered = True
         assert self._server is not None
-        await self._client.send(http_upstream_failure(self._server.guard.attempt, failure))
+        guard = self._server.guard
+        guard.failure = guard.failure or Decision(Verdict.ALLOW, guard.attempt.rule, failure.reason, failure.code)
+        await self._client.send(http_upstream_failure(guard.attempt, failure))
         await self._connection.linger()
 

@@ -251,7 +251,7 @@ def _body_length(special: _Special, version: int) -> int | None:
 def _asked(line: bytes) -> str:
     """What a malformed request line seems to ask for, for the record."""
     parts = line.split(b" ")
-    return _named(parts[1] if len(parts) > 1 else parts[0])
+    return _named(parts[1]) if len(parts) > 1 else ""
 
 
 def _named(target: bytes) -> str:

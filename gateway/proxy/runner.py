@@ -82,6 +82,10 @@ class Runner:
         finally:
             self._running = False
             _current = former
+        if yielded is None:
+            # A bare yield, which is asyncio.sleep(0): one turn of the loop.
+            yielded = self._loop.create_future()
+            self._loop.call_soon(_settle, yielded)
         if isinstance(yielded, asyncio.Future):
             # The protocol between a future and its task (PEP 3156): the flag says that it was awaited properly.
             yielded._asyncio_future_blocking = False
@@ -115,6 +119,11 @@ class Runner:
         self.done = True
         if self._ended is not None:
             self._loop.call_soon(self._ended.resume)
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def run(coroutine: Coroutine[Any, None, None], loop: asyncio.AbstractEventLoop) -> Runner:

@@ -24,6 +24,8 @@ from gateway.proxy.tunnel import carry
 _VERSION: Final = 5
 _NO_AUTHENTICATION: Final = 0
 _NO_METHOD: Final = b"\x05\xff"
+# Bytes a client has got when its greeting was accepted and its request not answered yet.
+GREETED: Final = 2
 _CONNECT: Final = 1
 _BIND_OR_UDP: Final = frozenset({2, 3})
 # The refusal of a SOCKS4 client, in its own protocol.

@@ -81,16 +81,17 @@ class Bubblewrap:
 
 
 def find_bubblewrap() -> str:
-    """The absolute path of the system's bwrap; empty when there is none that only root could have put there."""
-    found = shutil.which("bwrap")
-    for path in (*SYSTEM_PATHS, *([found] if found else [])):
-        try:
-            places = [os.stat(os.path.realpath(path)), os.stat(os.path.dirname(os.path.realpath(path)))]
-        except OSError:
-            continue
-        if all(place.st_uid == 0 and not place.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for place in places):
+    """The absolute path of the system's bwrap; one elsewhere on PATH counts when only root could have put it there."""
+    for path in SYSTEM_PATHS:
+        if os.access(path, os.X_OK):
             return path
-    return ""
+    found = shutil.which("bwrap")
+    if found is None:
+        return ""
+    real = os.path.realpath(found)
+    places = [os.stat(real), os.stat(os.path.dirname(real))]
+    safe = all(place.st_uid == 0 and not place.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for place in places)
+    return real if safe else ""
 
 
 @cache
@@ -226,7 +227,7 @@ class Wrapped:
         self._channel: socket.socket | None = channel
         self._command_end, self._init_end = ends
         self._pipes = pipes
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call `signal` in the middle of anything here
         self._destroyed = False
 
     def start(

@@ -118,10 +118,11 @@ class Kept:
         self._child = child
         self._channel = channel
         self._complaint = complaint
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call `signal` in the middle of anything here
         self._answer = threading.Lock()
         self._code: int | None = None
         self._started = False
+        self._told = False  # the word is out: what follows it on the channel is a signal
         self._destroyed = False
 
     def start(
@@ -139,11 +140,12 @@ class Kept:
             except OSError as error:
                 raise GatewayError("the command's keeper ended before its command") from error
             self._channel.settimeout(None)
+            self._told = True
 
     def signal(self, number: int) -> None:
         """Asks the keeper, whose child CMD is, to send it."""
         with self._lock:
-            if self._started and not self._destroyed:
+            if self._told and not self._destroyed:
                 with suppress(OSError):
                     self._channel.sendall(bytes([number]))
 

@@ -7,7 +7,8 @@ import argparse
 import resource
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.bench.measures import (
@@ -64,6 +65,16 @@ def parse_arguments() -> tuple[Scale, tuple[str, ...]]:
     return scale, tuple(chosen.only or FIGURES)
 
 
+@contextmanager
+def attempted(figure: str, results: Results) -> Iterator[None]:
+    """Says what is being measured. What fails in an unforeseen way costs this figure, never those taken before."""
+    talk(figure)
+    try:
+        yield
+    except Exception as error:
+        results.problems.append(f"{figure}, the benchmark itself: {type(error).__name__}: {error}")
+
+
 def measure(stage: Stage, scale: Scale, figures: tuple[str, ...], results: Results) -> list[Subject]:
     """Everything asked for. The interleaved figures share one set of running subjects; the others start their own."""
     subjects: list[Subject] = []
@@ -73,16 +84,16 @@ def measure(stage: Stage, scale: Scale, figures: tuple[str, ...], results: Resul
             talk("starting the subjects")
             subjects = start_all(stage, stack, results)
             for figure in wanted:
-                talk(figure.name)
-                measure_interleaved(stage, subjects, figure, scale, results)
+                with attempted(figure.name, results):
+                    measure_interleaved(stage, subjects, figure, scale, results)
     for name, take in (("idle", measure_idle), ("body", measure_body), ("cold", measure_cold)):
         if name in figures:
-            talk(name)
-            take(stage, scale, results)
+            with attempted(name, results):
+                take(stage, scale, results)
     for name, take_inside in (("session", measure_session), ("matcher", measure_matcher)):
         if name in figures:
-            talk(name)
-            take_inside(scale, results)
+            with attempted(name, results):
+                take_inside(scale, results)
     return subjects
 
 

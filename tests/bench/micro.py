@@ -13,11 +13,12 @@ from gateway.audit import AuditLog
 from gateway.authorizer import Authorizer
 from gateway.config import compile_egress, load_config
 from gateway.errors import GatewayError
-from gateway.lifecycle import SessionRequest, close_session, open_session
+from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session
 from gateway.policy.egress import EgressRules
 from gateway.policy.hosts import HostMatcher, HostPattern
 from gateway.policy.limits import Limits
 from gateway.proxy.proxies import Proxies
+from gateway.proxy.reactor import GatewayLoop
 from gateway.session import SandboxStamp, Sessions
 from tests.bench.measures import Results, Scale
 
@@ -72,7 +73,12 @@ async def open_pairs(rules: EgressRules, folder: Path, count: int) -> list[float
     opened = []
     async with Proxies(Authorizer(log, time.monotonic)) as proxies:
         for number in range(count):
-            request = SessionRequest(f"bench-{number}", rules, SandboxStamp("none", "existing-only"))
+            request = SessionRequest(
+                id=f"bench-{number}",
+                egress=rules,
+                sandbox=SandboxStamp("none", "existing-only"),
+                secret=new_secret(),
+            )
             begun = time.perf_counter()
             session = open_session(request, sessions, log)
             proxies.open(session, Limits(), listener(), listener())
@@ -92,8 +98,11 @@ def measure_session(scale: Scale, results: Results) -> None:
         rules = compile_egress(load_config(None, lists), lists, (), True)
         compiled = (time.perf_counter() - begun) * 1e3
         for _ in range(scale.rounds):
-            with tempfile.TemporaryDirectory(prefix="agw-bench-") as folder:
-                took = asyncio.run(open_pairs(rules, Path(folder), SESSIONS))
+            with (
+                tempfile.TemporaryDirectory(prefix="agw-bench-") as folder,
+                asyncio.Runner(loop_factory=GatewayLoop) as runner,
+            ):
+                took = runner.run(open_pairs(rules, Path(folder), SESSIONS))
             results.add("session", "gateway", statistics.median(took))
     except (GatewayError, OSError) as error:
         results.problems.append(f"session, gateway: {error}")

@@ -16,6 +16,7 @@ from tests.bench.measures import CLIENTS, IDLE_TUNNELS, Results
 from tests.bench.subjects import RAISED_LIMITS, Subject
 
 OURS = "gateway"
+BUSY = 0.7  # load average of the last minute before the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,5 +184,7 @@ def render(
     parts += [f"Note: {note}." for note in results.notes]
     if results.problems:
         parts.append("Missing:\n" + "\n".join(f"* {problem}" for problem in results.problems))
+    if results.load_before > BUSY:
+        parts.append("Note: the machine was busy with something else. Take no record from this run.")
     failed = any("," in problem.partition(":")[0] for problem in results.problems)
     return "\n\n".join(parts) + "\n", complete and not failed

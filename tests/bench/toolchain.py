@@ -118,7 +118,7 @@ def node_package(node: Node) -> Path:
     argv = (*node.npm, "install", *options, wanted)
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
-        failure = "" if done.returncode == 0 else done.stderr.strip()[-300:]
+        failure = "" if done.returncode == 0 else " ".join(done.stderr.split())[:200]
     except (OSError, subprocess.TimeoutExpired) as error:
         failure = str(error)
     if failure or not manifest.exists():

@@ -232,3 +232,28 @@ def assert_serves(gateway: Gateway, origin: Origin) -> None:
 def figures(record: Record) -> Mapping[str, object]:
     """The fields of a `closed` record that do not depend on the machine."""
     return {name: record.get(name) for name in ("verdict", "code", "bytes_up", "bytes_down", "close")}
+
+
+def denials(gateway: Gateway) -> list[Record]:
+    """The records that say no."""
+    return [record for record in gateway.records() if record["verdict"] == "deny"]
+
+
+def assert_one_denial(gateway: Gateway, code: str) -> Record:
+    """Exactly one record says no, with this code."""
+    found = denials(gateway)
+    assert [record["code"] for record in found] == [code], gateway.records()
+    return found[0]
+
+
+def assert_cut(gateway: Gateway, transport: Transport, port: int, code: str) -> Record:
+    """A tunnel to the good host that was refused after it was opened: no `refused` record, but `closed` with the code."""
+    gateway.await_record(state="closed")
+    records = gateway.records()
+    assert [record["state"] for record in records] == ["opened", "closed"], records
+    opened, closed = records
+    assert closed["connection"] == opened["connection"]
+    assert (closed["transport"], closed["host"], closed["port"]) == (transport.value, GOOD, port)
+    assert (closed["verdict"], closed["code"]) == ("deny", code)
+    assert closed["rule"]
+    return closed

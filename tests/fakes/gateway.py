@@ -18,7 +18,7 @@ from typing import Self
 
 from gateway.audit import GENESIS, AuditLog
 from gateway.authorizer import Authorizer
-from gateway.lifecycle import SessionRequest, close_session, open_session
+from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session
 from gateway.policy.egress import EgressRules
 from gateway.policy.limits import Limits
 from gateway.proxy.proxies import Proxies
@@ -190,7 +190,7 @@ class Gateway:
         self._errors.extend(f"left running: {task!r}" for task in left)
 
     def _open(self, session_id: str, rules: EgressRules, limits: Limits) -> tuple[Session, int, int]:
-        session = open_session(SessionRequest(session_id, rules, STAMP), self.sessions, self.log)
+        session = open_session(SessionRequest(session_id, rules, STAMP, new_secret()), self.sessions, self.log)
         http, socks = _listening(), _listening()
         ports = (http.getsockname()[1], socks.getsockname()[1])
         self.proxies.open(session, limits, http, socks, own_ports=frozenset(ports))

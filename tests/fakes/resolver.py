@@ -1,5 +1,6 @@
 """A name server that answers from a table and remembers what it was asked."""
 
+import asyncio
 from ipaddress import ip_address
 
 from gateway.policy.addresses import Address
@@ -19,6 +20,16 @@ class StubResolver:
         self.default: tuple[Address, ...] = tuple(map(ip_address, default)) or (LOOPBACK,)
         self.answers: dict[str, list[tuple[Address, ...]]] = {}
         self.asked: list[str] = []
+        self._held: set[str] = set()
+        self._fault: Exception | None = None
+
+    def break_down(self, fault: Exception) -> None:
+        """Fails with this at every question."""
+        self._fault = fault
+
+    def hold(self, host: str) -> None:
+        """Never answers for `host`."""
+        self._held.add(host)
 
     def answer(self, host: str, *answers: tuple[str, ...]) -> None:
         """What `host` leads to, look-up by look-up."""
@@ -27,6 +38,10 @@ class StubResolver:
     async def resolve(self, session_id: str, host: str) -> tuple[Address, ...]:
         """The next answer for `host`; UpstreamError(dns_failed) when it is empty."""
         self.asked.append(host)
+        if self._fault is not None:
+            raise self._fault
+        if host in self._held:
+            await asyncio.get_running_loop().create_future()
         answers = self.answers.get(host)
         if answers is None:
             return self.default

@@ -108,7 +108,8 @@ class Wire:
 
     def exactly(self, size: int) -> bytes:
         """The next `size` bytes; EOFError when fewer come."""
-        data = bytearray()
+        data = bytearray(self._buffer)
+        self._buffer = b""
         while len(data) < size:
             data += self._next(f"{size} bytes", bytes(data))
         self._buffer = bytes(data[size:])

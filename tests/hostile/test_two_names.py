@@ -6,9 +6,21 @@ import pytest
 
 from gateway.policy.egress import Transport
 from tests.fakes import hello
-from tests.fakes.asking import CONNECT, SOCKS, answer, assert_refused, assert_serves, assert_untouched
-from tests.fakes.asking import HTTP, figures, get_head, send_head, tunnel
-from tests.fakes.gateway import Gateway, Record
+from tests.fakes.asking import (
+    CONNECT,
+    HTTP,
+    SOCKS,
+    answer,
+    assert_cut,
+    assert_refused,
+    assert_serves,
+    assert_untouched,
+    figures,
+    get_head,
+    send_head,
+    tunnel,
+)
+from tests.fakes.gateway import Gateway
 from tests.fakes.hello import records as tls_records
 from tests.fakes.origin import answering, echo, http_origin, recorder
 from tests.fakes.rules import GOOD, rules_for
@@ -85,6 +97,11 @@ BROKEN_HELLOS = [
 ]
 
 
+def cut(code: str) -> dict[str, object]:
+    """The figures of a tunnel that was refused before the server got a byte."""
+    return {"verdict": "deny", "code": code, "bytes_up": 0, "bytes_down": 0, "close": code}
+
+
 @pytest.mark.parametrize(("row", "lines", "code"), HOST_LINES, ids=HOST_IDS)
 def test_host_field(row: str, lines: str, code: str, tmp_path: Path) -> None:
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
@@ -110,8 +127,9 @@ def test_name_inside_tls(row: str, names: list[str], code: str, transport: Trans
         wire = tunnel(gateway, transport, origin.port)
         wire.send(hello.hello(*names))
         assert wire.rest() == b""
-        closed = assert_cut(gateway, origin.port, transport, code)
-        assert closed.get("sni") == (names[0][:1024] if names and code != "malformed_request" or len(names) > 1 else None)
+        closed = assert_cut(gateway, transport, origin.port, code)
+        assert closed.get("sni") == (names[0] if names else None)
+        assert figures(closed) == cut(code)
         origin.wait_ended(1)
         assert origin.received == b""
         wire.close()
@@ -126,7 +144,8 @@ def test_greeting_that_is_broken(what: str, first: bytes, code: str, transport: 
         wire = tunnel(gateway, transport, origin.port)
         wire.send(first)
         assert wire.rest() == b""
-        assert_cut(gateway, origin.port, transport, code)
+        closed = assert_cut(gateway, transport, origin.port, code)
+        assert figures(closed) == cut(code)
         origin.wait_ended(1)
         assert origin.received == b""
         wire.close()
@@ -140,7 +159,9 @@ def test_encrypted_hello_with_another_outer_name(names: list[str], transport: Tr
         wire = tunnel(gateway, transport, origin.port)
         wire.send(hello.hello(*names, ech=True))
         assert wire.rest() == b""
-        assert_cut(gateway, origin.port, transport, "sni_mismatch" if names else "sni_missing")
+        code = "sni_mismatch" if names else "sni_missing"
+        closed = assert_cut(gateway, transport, origin.port, code)
+        assert figures(closed) == cut(code)
         origin.wait_ended(1)
         assert origin.received == b""
         wire.close()
@@ -202,7 +223,8 @@ def test_greeting_that_is_not_finished(sent: bytes, transport: Transport, tmp_pa
         assert [record["state"] for record in gateway.records()] == ["opened"]
         gateway.advance(0.2)
         assert wire.rest() == b""
-        assert_cut(gateway, origin.port, transport, "timeout")
+        closed = assert_cut(gateway, transport, origin.port, "timeout")
+        assert figures(closed) == cut("timeout")
         origin.wait_ended(1)
         assert origin.received == b""
         wire.close()
@@ -216,7 +238,8 @@ def test_greeting_that_the_client_gives_up(transport: Transport, tmp_path: Path)
         wire.send(hello.hello(GOOD)[:20])
         wire.finish()
         assert wire.rest() == b""
-        assert_cut(gateway, origin.port, transport, "timeout")
+        closed = assert_cut(gateway, transport, origin.port, "timeout")
+        assert figures(closed) == cut("timeout")
         origin.wait_ended(1)
         assert origin.received == b""
         wire.close()
@@ -256,18 +279,3 @@ def test_redirect_is_a_request_of_its_own(tmp_path: Path) -> None:
         assert told.message.json()["host"] == "evil.test"
         assert gateway.resolver.asked == [GOOD]
         wire.close()
-
-
-def assert_cut(gateway: Gateway, port: int, transport: Transport, code: str) -> Record:
-    """A tunnel that was refused after it was opened: no `refused` record, but one `closed` with the code."""
-    gateway.await_record(state="closed")
-    records = gateway.records()
-    assert [record["state"] for record in records] == ["opened", "closed"]
-    closed = records[1]
-    assert closed["connection"] == records[0]["connection"]
-    assert closed["transport"] == transport.value
-    assert (closed["host"], closed["port"]) == (GOOD, port)
-    assert closed["rule"]
-    assert {**figures(closed), "close": ""} == {"verdict": "deny", "code": code, "bytes_up": 0, "bytes_down": 0, "close": ""}
-    assert closed["close"] == code
-    return closed

@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     os.setgroups([])
     os.setgid(user)
     os.setuid(user)
-    os.execv(arguments[cut + 1], arguments[cut + 1 :])
+    os.execvp(arguments[cut + 1], arguments[cut + 1 :])
 
 
 if __name__ == "__main__":

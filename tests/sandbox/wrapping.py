@@ -33,6 +33,7 @@ class Place:
     person: str
     root: Path
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+    before: tuple[str, ...] = ()  # a program of the host that becomes the driver
 
     @property
     def home(self) -> Path:
@@ -83,7 +84,7 @@ class Place:
         with os.fdopen(descriptor, "w") as file:
             json.dump(self.describe(argv, options), file)
         self.give()
-        driver = [PYTHON, "-B", str(HERE / "driver.py"), name]
+        driver = [*self.before, PYTHON, "-B", str(HERE / "driver.py"), name]
         return driver if self.person == "root" else as_ordinary(driver)
 
     def run(self, *argv: str, text: str = "", **options: Any) -> "subprocess.CompletedProcess[str]":

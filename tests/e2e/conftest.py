@@ -1,0 +1,33 @@
+"""What every test with real clients starts from: the product, wrapped and unwrapped, and a site for it to reach."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.authority import Authority
+from tests.fakes.product import Product
+from tests.fakes.site import Site, open_site
+
+# Values of --sandbox. Other systems have no wrap yet.
+SANDBOXES = {"wrapped": "on", "unwrapped": "off"} if sys.platform == "linux" else {"unwrapped": "off"}
+
+
+@pytest.fixture(params=SANDBOXES.values(), ids=SANDBOXES.keys())
+def product(request: pytest.FixtureRequest, tmp_path: Path) -> Product:
+    """The product, run with and without the wrap."""
+    return Product(tmp_path / "machine", request.param)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The authority that clients are told to trust."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def site(product: Product, authority: Authority) -> Iterator[Site]:
+    """The site, within the product's reach."""
+    with open_site(product, authority) as opened:
+        yield opened

@@ -1,0 +1,228 @@
+"""The product as its user has it: the console script in a process of its own, on a machine in small.
+
+The machine is a folder with a home, a configuration, a state directory and a worktree; of the real user nothing is
+read and nothing is written.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# The script that the installation put beside the interpreter of the tests, and that interpreter for Python clients.
+PROGRAM = Path(sys.executable).with_name("agent-gateway")
+PYTHON = sys.executable
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+# Seconds after which a run is given up; no test waits for it to pass.
+PATIENCE = 60.0
+
+# A host that no list names; what is asked of it is refused by name, before anything is resolved.
+REFUSED = "refused.test"
+
+BACKENDS = {"on": "native", "off": "none"}
+START_LINES = {
+    "on": re.compile(r"agent sandbox ON \(.+: namespace isolation, no kernel boundary; file rules: existing-only\)"),
+    "off": re.compile(r"agent sandbox DISABLED by --sandbox off"),
+}
+CLOSING_LINE = re.compile(
+    r"agent-gateway: (\d+) connections allowed, (\d+) denied; "
+    r"0 pushes forwarded, 0 refused; 0 violations; log: (.+\.jsonl)"
+)
+
+Record = Mapping[str, object]
+# How often the log has a record of this state, transport, target and code.
+Log = Counter[tuple[str, str, str, str]]
+
+
+def went_out(transport: str, target: str, times: int = 1, *, requests: int = 1) -> Log:
+    """The records of connections to `HOST:PORT` that came and went; `requests` on each, where plain HTTP was spoken."""
+    return Counter({
+        ("opened", transport, target, ""): times * requests,
+        ("closed", transport, target, ""): times,
+    })  # fmt: skip
+
+
+def was_refused(transport: str, target: str, times: int = 1, *, code: str = "not_listed") -> Log:
+    """The records of refusals."""
+    return Counter({("refused", transport, target, code): times})
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A run that is over. `stderr` is CMD's own, without the product's two lines; `records` are the session's."""
+
+    status: int
+    stdout: str
+    stderr: str
+    records: tuple[Record, ...]
+    allowed: int
+    denied: int
+
+    @property
+    def lines(self) -> list[str]:
+        """What CMD printed, once it has ended well."""
+        assert self.status == 0, self.stderr or self.stdout
+        return self.stdout.splitlines()
+
+    @property
+    def egress(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.records if record["event"] == "egress")
+
+    @property
+    def log(self) -> Log:
+        """What the log says of connections."""
+        return Counter(
+            (str(one["state"]), str(one["transport"]), f"{one['host']}:{one['port']}", str(one["code"]))
+            for one in self.egress
+        )
+
+    def closed(self, transport: str) -> list[Record]:
+        """The records of ended connections, in the order they ended."""
+        return [one for one in self.egress if (one["state"], one["transport"]) == ("closed", transport)]
+
+
+@dataclass
+class Running:
+    """A run that goes on. Changes."""
+
+    process: "subprocess.Popen[str]"
+    product: "Product"
+
+    def tell(self, line: str) -> None:
+        """A line to CMD's standard input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> str:
+        """The next line of CMD's standard output; what was said on standard error when there is none."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate(timeout=PATIENCE)[1]
+        return line.rstrip("\n")
+
+    def end(self) -> Done:
+        """Waits for the end."""
+        stdout, stderr = self.process.communicate(timeout=PATIENCE)
+        return self.product.done(self.process.returncode, stdout, stderr)
+
+
+@dataclass
+class Product:
+    """One machine in small. Changes as a test sets it up. `sandbox` is the value of `--sandbox`."""
+
+    folder: Path
+    sandbox: str
+    environment: dict[str, str] = field(default_factory=dict)
+    egress: dict[str, list[str]] = field(default_factory=lambda: {"allow": [], "addresses": [], "raw": []})
+    hosts: dict[str, str] = field(default_factory=dict)
+    ports: list[int] = field(default_factory=lambda: [80, 443])
+
+    def __post_init__(self) -> None:
+        for folder in (self.home, self.work, self.folder / "run", self.folder / "config", self.folder / "state"):
+            folder.mkdir(parents=True)
+        self.environment = {
+            "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "PATH": SYSTEM_PATH,
+            "LANG": "C.UTF-8",
+            **self.environment,
+        }
+        subprocess.run(("git", "init", "-q", str(self.work)), env=self.environment, check=True)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def work(self) -> Path:
+        """The worktree, where CMD starts."""
+        return self.folder / "work"
+
+    @property
+    def audit(self) -> Path:
+        return self.folder / "state/agent-gateway/audit"
+
+    def reach(self, host: str, port: int, address: str = "127.0.0.1", *, raw: bool = False) -> str:
+        """Allows a server of this machine under a name: every setting that takes. Returns `HOST:PORT`."""
+        self.hosts[host] = address
+        literal = f"[{address}]" if ":" in address else address
+        entries = {"allow": host, "addresses": f"{literal}:{port}"} | ({"raw": f"{host}:{port}"} if raw else {})
+        for name, entry in entries.items():
+            if entry not in self.egress[name]:
+                self.egress[name].append(entry)
+        return f"{host}:{port}"
+
+    def give(self, path: Path) -> str:
+        """Copies a file into the worktree; its path there."""
+        (self.work / path.name).write_bytes(path.read_bytes())
+        return str(self.work / path.name)
+
+    def activate(self, python: str) -> None:
+        """Puts the folder of a virtual environment's interpreter first on PATH, as its user would."""
+        self.environment["PATH"] = f"{Path(python).parent}:{self.environment['PATH']}"
+
+    def run(self, *argv: str, options: Sequence[str] = (), text: str = "") -> Done:
+        """Runs CMD to its end; `options` are those of `run`, `text` is CMD's standard input."""
+        done = subprocess.run(
+            self._command(argv, options),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            cwd=self.work,
+            env=self.environment,
+        )
+        return self.done(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *argv: str, options: Sequence[str] = ()) -> Running:
+        """Starts CMD."""
+        process = subprocess.Popen(
+            self._command(argv, options),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.work,
+            env=self.environment,
+        )
+        return Running(process, self)
+
+    def done(self, status: int, stdout: str, stderr: str) -> Done:
+        """What came of a run: the product's own lines and its log are checked and taken apart."""
+        start, *said, end = stderr.splitlines(keepends=True)
+        assert START_LINES[self.sandbox].fullmatch(start.rstrip("\n")), stderr
+        closing = CLOSING_LINE.fullmatch(end.rstrip("\n"))
+        assert closing, stderr
+        log = Path(closing[3])
+        assert log.parent == self.audit
+        records = tuple(record for record in read_log(log) if "session" in record)
+        stamps = {json.dumps(record["sandbox"]) for record in records if record["event"] != "config"}
+        assert [json.loads(stamp)["backend"] for stamp in stamps] == [BACKENDS[self.sandbox]]
+        return Done(status, stdout, "".join(said), records, int(closing[1]), int(closing[2]))
+
+    def _command(self, argv: Sequence[str], options: Sequence[str]) -> list[str]:
+        config = self.folder / "config.yaml"
+        egress = {**self.egress, "hosts": self.hosts, "ports": self.ports}
+        config.write_text(json.dumps({"egress": egress}, indent=1))
+        return [str(PROGRAM), "run", "--config", str(config), "--sandbox", self.sandbox, *options, "--", *argv]
+
+
+def read_log(path: Path) -> list[Record]:
+    """The records of one file of the audit log, whose chain is checked."""
+    records: list[Record] = []
+    previous = "0" * 64
+    for number, line in enumerate(path.read_bytes().splitlines()):
+        record = json.loads(line)
+        assert (record["v"], record["seq"], record["prev"]) == (1, number, previous), line
+        previous = hashlib.sha256(line).hexdigest()
+        records.append(record)
+    return records

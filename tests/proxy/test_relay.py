@@ -1,0 +1,470 @@
+"""Tunnels as byte pipes: everything arrives unchanged, ends are passed on, memory stays flat."""
+
+import asyncio
+import hashlib
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.policy.egress import Transport
+from gateway.proxy.peer import Peer
+from gateway.proxy.reactor import GatewayLoop, running_reactor
+from gateway.proxy.relay import Tunnel
+from tests.fakes.asking import CONNECT, SOCKS, figures, tunnel
+from tests.fakes.gateway import Gateway
+from tests.fakes.origin import Origin, banner, echo, recorder
+from tests.fakes.rules import GOOD, rules_for
+from tests.fakes.wire import Wire
+
+both_tunnels = pytest.mark.parametrize("transport", [CONNECT, SOCKS], ids=str)
+
+LARGE = 32 << 20
+
+
+def raw(port: int, folder: Path) -> Gateway:
+    """A gateway that lets anything be spoken to the good host at this port."""
+    return Gateway(folder, rules_for(port, raw=[(GOOD, port)]))
+
+
+def pieces(size: int) -> Iterator[bytes]:
+    """That many bytes, no two pieces alike."""
+    sent = 0
+    while sent < size:
+        piece = hashlib.sha256(sent.to_bytes(8)).digest() * 2048
+        yield piece[: size - sent]
+        sent += len(piece)
+
+
+def digest_of(size: int) -> str:
+    """The hash of all of them."""
+    whole = hashlib.sha256()
+    for piece in pieces(size):
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+def digest_until_end(wire: Wire, step: int = 65536) -> tuple[int, str]:
+    """Length and hash of what comes; read in small steps where the reader is slow."""
+    whole, size = hashlib.sha256(), 0
+    while data := wire.socket.recv(step):
+        whole.update(data)
+        size += len(data)
+    return size, whole.hexdigest()
+
+
+# --- Through the running proxies ---
+
+
+@both_tunnels
+def test_both_ways_at_once(transport: Transport, tmp_path: Path) -> None:
+    """Many small messages, each answered before the next."""
+    with echo() as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        for number in range(200):
+            text = b"%d " % number * 40
+            wire.send(text)
+            assert wire.exactly(len(text)) == text
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert closed["bytes_up"] == closed["bytes_down"]
+
+
+@both_tunnels
+@pytest.mark.parametrize("step", [65536, 2048], ids=["fast reader", "slow reader"])
+def test_large_download(step: int, transport: Transport, tmp_path: Path) -> None:
+    """B-77: whole and unchanged, whatever the reader's pace."""
+
+    def talk(wire: Wire) -> None:
+        for piece in pieces(LARGE):
+            wire.send(piece)
+
+    with Origin(talk) as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, step * 4)
+        assert digest_until_end(wire, step) == (LARGE, digest_of(LARGE))
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert (closed["bytes_up"], closed["bytes_down"]) == (0, LARGE)
+
+
+@both_tunnels
+@pytest.mark.parametrize("step", [65536, 2048], ids=["fast reader", "slow reader"])
+def test_large_upload(step: int, transport: Transport, tmp_path: Path) -> None:
+    """B-77. The answer comes after the client has said that it is done."""
+    told: list[tuple[int, str]] = []
+
+    def talk(wire: Wire) -> None:
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, step * 4)
+        told.append(digest_until_end(wire, step))
+        wire.send(b"thanks")
+
+    with Origin(talk) as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        for piece in pieces(LARGE):
+            wire.send(piece)
+        wire.finish()
+        assert wire.rest() == b"thanks"
+        wire.close()
+        assert told == [(LARGE, digest_of(LARGE))]
+        closed = gateway.await_record(state="closed")
+        assert (closed["bytes_up"], closed["bytes_down"], closed["close"]) == (LARGE, 6, "finished")
+
+
+@both_tunnels
+def test_large_both_ways_at_once(transport: Transport, tmp_path: Path) -> None:
+    with echo() as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+
+        def send() -> None:
+            for piece in pieces(LARGE):
+                wire.send(piece)
+            wire.finish()
+
+        sending = threading.Thread(target=send, daemon=True)
+        sending.start()
+        assert digest_until_end(wire) == (LARGE, digest_of(LARGE))
+        sending.join()
+        wire.close()
+
+
+@both_tunnels
+def test_client_that_finishes_first(transport: Transport, tmp_path: Path) -> None:
+    """B-79: half-close is passed on, and the answer still arrives."""
+
+    def talk(wire: Wire) -> None:
+        assert wire.rest() == b"question"
+        wire.send(b"answer")
+
+    with Origin(talk) as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(b"question")
+        wire.finish()
+        assert wire.rest() == b"answer"
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert figures(closed) == {
+            "verdict": "allow",
+            "code": "",
+            "bytes_up": 8,
+            "bytes_down": 6,
+            "close": "finished",
+        }
+        assert origin.faults == []
+
+
+@both_tunnels
+def test_server_that_finishes_first(transport: Transport, tmp_path: Path) -> None:
+    """B-79 the other way round."""
+    got: list[bytes] = []
+
+    def talk(wire: Wire) -> None:
+        wire.send(b"bye")
+        wire.finish()
+        got.append(wire.rest())
+
+    with Origin(talk) as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        assert wire.rest() == b"bye"
+        wire.send(b"still here")
+        wire.finish()
+        origin.wait_ended(1)
+        assert got == [b"still here"]
+        wire.close()
+        assert gateway.await_record(state="closed")["close"] == "finished"
+
+
+@both_tunnels
+def test_client_that_resets(transport: Transport, tmp_path: Path) -> None:
+    """B-79: the server learns of it, and one record says whose doing it was."""
+    with recorder() as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(b"half a")
+        origin.wait_accepted(1)
+        gateway.until(lambda: origin.received == b"half a")
+        wire.reset()
+        origin.wait_ended(1)
+        closed = gateway.await_record(state="closed")
+        assert figures(closed) == {
+            "verdict": "allow",
+            "code": "",
+            "bytes_up": 6,
+            "bytes_down": 0,
+            "close": "client_reset",
+        }
+        assert len(gateway.records()) == 2
+
+
+@both_tunnels
+def test_server_that_resets(transport: Transport, tmp_path: Path) -> None:
+    """B-79."""
+
+    def talk(wire: Wire) -> None:
+        wire.exactly(5)
+        wire.reset()
+
+    with Origin(talk) as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(b"hello")
+        assert wire.rest() == b""
+        wire.close()
+        assert gateway.await_record(state="closed")["close"] == "server_reset"
+        assert len(gateway.records()) == 2
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_reset_in_the_middle_of_bulk(side: str, tmp_path: Path) -> None:
+    """B-79: while the pipe is hot; whoever still sends is stopped."""
+    other_stopped = threading.Event()
+
+    def send_all(wire: Wire) -> None:
+        try:
+            for piece in pieces(4 * LARGE):
+                wire.send(piece)
+        except OSError:
+            other_stopped.set()
+
+    def talk(wire: Wire) -> None:
+        if side == "client":
+            send_all(wire)
+        else:
+            wire.exactly(4 << 20)
+            wire.reset()
+
+    with Origin(talk) as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, CONNECT, origin.port)
+        if side == "client":
+            wire.exactly(4 << 20)
+            wire.reset()
+        else:
+            send_all(wire)
+        origin.wait_ended(1)
+        assert other_stopped.is_set()
+        assert gateway.await_record(state="closed")["close"] == f"{side}_reset"
+        wire.close()
+
+
+@both_tunnels
+def test_server_that_speaks_first(transport: Transport, tmp_path: Path) -> None:
+    """B-62: raw entries wait for nobody."""
+    with banner(b"SSH-2.0-OpenSSH_9.6\r\n") as origin, raw(origin.port, tmp_path) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        assert wire.until(b"\r\n") == b"SSH-2.0-OpenSSH_9.6\r\n"
+        wire.send(b"SSH-2.0-me\r\n")
+        assert wire.until(b"\r\n") == b"SSH-2.0-me\r\n"
+        wire.close()
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """B-79: no descriptor, no connection and no task after many ends of every kind."""
+    with echo() as origin, raw(origin.port, tmp_path) as gateway:
+
+        def cycle(number: int) -> None:
+            wire = tunnel(gateway, CONNECT if number % 2 else SOCKS, origin.port)
+            wire.send(b"x")
+            assert wire.exactly(1) == b"x"
+            match number % 3:
+                case 0:
+                    wire.reset()
+                case 1:
+                    wire.finish()
+                    assert wire.rest() == b""
+            wire.close()
+
+        for number in range(12):
+            cycle(number)
+        gateway.settle()
+        origin.wait_ended(12)
+        before = gateway.call(lambda: len(asyncio.all_tasks()))
+        handlers = gateway.call(lambda: watched(gateway))
+        for number in range(300):
+            cycle(number)
+        gateway.settle()
+        origin.wait_ended(312)
+        assert gateway.call(lambda: watched(gateway)) == handlers
+        assert gateway.call(lambda: len(asyncio.all_tasks())) == before
+
+
+def watched(gateway: Gateway) -> int:
+    """Descriptors that the gateway's loop watches."""
+    return gateway.loop.reactor.watching
+
+
+# --- By itself ---
+
+
+def far_ends() -> tuple[socket.socket, socket.socket, socket.socket, socket.socket]:
+    """Client, the gateway's two ends, server: none of them waits."""
+    client, near = socket.socketpair()
+    far, server = socket.socketpair()
+    for end in (client, near, far, server):
+        end.setblocking(False)
+    return client, near, far, server
+
+
+def run_alone(scenario: "Scenario") -> None:
+    """Runs a scenario with a tunnel between two socket pairs, all on one loop, so that it sees every turn."""
+
+    async def run() -> None:
+        client, near, far, server = far_ends()
+        closed: list[Tunnel] = []
+        reactor = running_reactor()
+        tunnel = Tunnel(reactor, Peer(near, reactor), Peer(far, reactor), closed.append, sent_up=3, sent_down=4)
+        tunnel.start()
+        try:
+            await scenario(tunnel, client, server, closed)
+        finally:
+            tunnel.close("test")
+            client.close()
+            server.close()
+
+    with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+        runner.run(run())
+
+
+async def turns(count: int = 5) -> None:
+    """Lets the loop turn."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def fill(end: socket.socket) -> int:
+    """Sends until nobody takes more, however often the loop turns; how much that was."""
+    sent, quiet = 0, 0
+    while quiet < 50:
+        try:
+            sent += end.send(bytes(65536))
+            quiet = 0
+        except BlockingIOError:
+            quiet += 1
+            await asyncio.sleep(0)
+    return sent
+
+
+async def drain(end: socket.socket) -> int:
+    """Reads until nothing more comes, however often the loop turns; how much that was."""
+    got, quiet = 0, 0
+    while quiet < 50:
+        try:
+            data = end.recv(1 << 20)
+        except BlockingIOError:
+            quiet += 1
+            await asyncio.sleep(0)
+            continue
+        if not data:
+            break
+        got += len(data)
+        quiet = 0
+    return got
+
+
+@pytest.mark.parametrize("hot", [False, True], ids=["copying", "splicing"])
+@pytest.mark.parametrize("upwards", [True, False], ids=["up", "down"])
+def test_slow_reader_holds_the_sender_back(upwards: bool, hot: bool) -> None:
+    """What a reader does not take stays with the sender: little is kept here, and nothing is lost."""
+
+    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        source, sink = (client, server) if upwards else (server, client)
+        warm = 0
+        while hot and warm < 2 << 20:
+            warm += source.send(bytes(65536))
+            await turns(2)
+            await drain(sink)
+        stuck = await fill(source)
+        assert stuck < 8 << 20
+        assert await drain(sink) == stuck
+        again = await fill(source)
+        assert await drain(sink) == again
+        count = (tunnel.bytes_up - 3) if upwards else (tunnel.bytes_down - 4)
+        assert count == warm + stuck + again
+        # The other direction was open all the time.
+        sink.send(b"back")
+        await turns()
+        assert source.recv(100) == b"back"
+        assert not closed
+
+    run_alone(scenario)
+
+
+def test_bytes_from_before_are_counted() -> None:
+    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        client.send(b"12345")
+        server.send(b"1234567")
+        await turns()
+        assert (tunnel.bytes_up, tunnel.bytes_down) == (3 + 5, 4 + 7)
+
+    run_alone(scenario)
+
+
+def test_end_after_both_have_finished() -> None:
+    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        client.shutdown(socket.SHUT_WR)
+        await turns()
+        assert server.recv(10) == b""
+        assert not closed
+        server.send(b"late")
+        await turns()
+        assert client.recv(10) == b"late"
+        server.shutdown(socket.SHUT_WR)
+        await turns()
+        assert client.recv(10) == b""
+        assert closed == [tunnel]
+        assert tunnel.cause == "finished"
+
+    run_alone(scenario)
+
+
+def test_end_behind_bytes_that_wait() -> None:
+    """The sender has finished while its reader is slow: the end comes last."""
+
+    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        sent = await fill(client)
+        client.shutdown(socket.SHUT_WR)
+        await turns()
+        assert await drain(server) == sent
+        assert server.recv(10) == b""
+        assert not closed
+
+    run_alone(scenario)
+
+
+def test_closing_twice() -> None:
+    """`on_close` is called once, with the first cause."""
+
+    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        tunnel.close("idle")
+        tunnel.close("session_closed")
+        assert closed == [tunnel]
+        assert tunnel.cause == "idle"
+        assert client.recv(10) == b""
+        assert server.recv(10) == b""
+
+    run_alone(scenario)
+
+
+def test_closing_with_bytes_under_way() -> None:
+    """A pipe that still holds something is not used again."""
+
+    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        warm = 0
+        while warm < 2 << 20:
+            warm += client.send(bytes(65536))
+            await turns(2)
+            await drain(server)
+        await fill(client)
+        tunnel.close("idle")
+        assert closed == [tunnel]
+
+    run_alone(scenario)
+
+    async def afterwards(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+        sent = 0
+        while sent < 2 << 20:
+            sent += client.send(b"\x01" * 65536)
+            await turns(2)
+            data = server.recv(1 << 20)
+            assert data == b"\x01" * len(data)
+
+    run_alone(afterwards)
