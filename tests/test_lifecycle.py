@@ -8,7 +8,7 @@ import pytest
 
 from gateway.audit import AuditLog
 from gateway.errors import AuditError
-from gateway.lifecycle import SessionRequest, close_session, new_session_id, open_session
+from gateway.lifecycle import SessionRequest, close_session, new_secret, new_session_id, open_session
 from gateway.session import Mode, SandboxStamp, Sessions
 from tests.fakes.rules import offline, rules_for
 
@@ -18,7 +18,7 @@ TOKEN = "ghp_" + "x" * 36
 
 
 def request(session_id: str = "s1", **more: object) -> SessionRequest:
-    return SessionRequest(session_id, rules_for(), STAMP, **more)  # type: ignore[arg-type]  # as the fields ask for
+    return SessionRequest(session_id, rules_for(), STAMP, new_secret(), **more)  # type: ignore[arg-type]  # as the fields ask for
 
 
 def records(log: AuditLog) -> list[Record]:
@@ -57,7 +57,7 @@ def test_opening_records_the_session(tmp_path: Path, sessions: Sessions) -> None
 
 def test_network_off_is_recorded(tmp_path: Path, sessions: Sessions) -> None:
     log = AuditLog(tmp_path)
-    open_session(SessionRequest("s1", offline(rules_for()), STAMP), sessions, log)
+    open_session(SessionRequest("s1", offline(rules_for()), STAMP, new_secret()), sessions, log)
     assert records(log)[0]["network"] is False
     log.close()
 

@@ -17,7 +17,7 @@ _HEAD_BYTES: Final = 64 * 1024
 _BODY_BYTES: Final = 64 * 1024
 # Seconds for a request, and between two requests of one connection.
 _IDLE: Final = 10
-# Connections open at once. A tool call takes one for a moment; without a bound they would take the proxies' descriptors.
+# Connections open at once: a tool call takes one for a moment. More would take the descriptors of the proxies.
 _CONNECTIONS: Final = 128
 
 

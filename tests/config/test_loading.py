@@ -30,7 +30,7 @@ from gateway.policy.egress import Code, EgressRequest, Transport, decide
 from gateway.policy.hosts import HostMatcher, HostPattern, parse_pattern
 from tests.fakes.config_files import LISTS, assert_refused, load, problems, write
 
-EXAMPLE = Path(__file__).parent.parent / "config.example.yaml"
+EXAMPLE = Path(__file__).parent.parent.parent / "config.example.yaml"
 
 # --- Text that is no YAML, or more than it should be ----------------------------------------------
 
