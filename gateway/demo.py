@@ -74,16 +74,12 @@ def demo(environ: Mapping[str, str]) -> int:
         except GatewayError as error:
             sys.stdout.write(f"The demo failed: {error}\n")
             return 1
-    lines = [
-        *_told(said),
-        "",
-        *_table(steps, outcomes),
-        "",
-        *_recorded(records),
-        "",
-        *_verdict(steps, outcomes),
+    told = [
+        "A small agent ran behind the gateway, its targets on this machine. The gateway said:",
+        *_wrap(said),
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    parts = (told, _table(steps, outcomes), _recorded(records), _verdict(steps, outcomes))
+    sys.stdout.write("\n\n".join("\n".join(part) for part in parts) + "\n")
     return 0 if all(outcome.fine for outcome in outcomes) else 1
 
 
@@ -163,26 +159,21 @@ def _steps(place: Path, plain: int, secure: int) -> tuple[Step, ...]:
     target = f"allowed.test:{secure}"
     key, notes = str(place / "home/.ssh/id_ed25519"), str(place / "worktree/notes.txt")
     metadata = "metadata.google.internal"
+    inward = "http://inward.test/"
     return (
         Step("GET http://allowed.test", ("fetch", f"http://allowed.test:{plain}/")),
         Step("TLS to allowed.test, by CONNECT", ("tunnel", target, "allowed.test")),
         Step("TLS to allowed.test, by SOCKS5", ("socks", target, "allowed.test")),
         Step("GET http://unlisted.test", ("fetch", "http://unlisted.test/"), "not_listed"),
-        Step(
-            "TLS to unlisted.test, by SOCKS5", ("socks", "unlisted.test:443", "unlisted.test"), "not_listed"
-        ),
+        Step("TLS to unlisted.test, by SOCKS5", ("socks", "unlisted.test:443", "unlisted.test"), "not_listed"),
         Step(f"GET http://{metadata}", ("fetch", f"http://{metadata}/"), "denied"),
         Step("GET http://192.0.2.7, an address", ("fetch", "http://192.0.2.7/"), "ip_literal"),
-        Step(
-            "GET http://inward.test, which leads here", ("fetch", "http://inward.test/"), "resolved_address"
-        ),
-        Step(
-            "TLS to other.test in a tunnel to allowed.test", ("tunnel", target, "other.test"), "sni_mismatch"
-        ),
+        Step("GET http://inward.test, which leads here", ("fetch", inward), "resolved_address"),
+        Step("TLS to other.test in a tunnel to allowed.test", ("tunnel", target, "other.test"), "sni_mismatch"),
         Step("connecting without the proxies", ("dial", "127.0.0.1", str(plain)), proxied=False, wrap=True),
         Step("reading ~/.ssh/id_ed25519", ("read", key), proxied=False, wrap=True),
         Step("writing a file in the worktree", ("write", notes), proxied=False),
-    )
+    )  # fmt: skip
 
 
 # --- The run --------------------------------------------------------------------------------------
@@ -262,13 +253,6 @@ def _judge_connection(step: Step, result: _Record, record: _Record) -> Outcome:
 # --- The report -----------------------------------------------------------------------------------
 
 
-def _told(said: str) -> list[str]:
-    return [
-        "A small agent ran behind the gateway, its targets on this machine. The gateway said:",
-        *_wrap(said),
-    ]
-
-
 def _wrap(text: str) -> list[str]:
     return [
         f"  {part}"
@@ -307,11 +291,9 @@ def _verdict(steps: Sequence[Step], outcomes: Sequence[Outcome]) -> list[str]:
     if wrong:
         return [f"{len(wrong)} of {len(steps)} steps did not do what they must: {'; '.join(wrong)}."]
     missing = sum(outcome.rule == _NOT_IN_FORCE for outcome in outcomes)
+    but = f", but {missing} of them would fail with a wrap, which is not in force here" if missing else ""
     return [
-        f"All {len(steps)} steps did what they must"
-        + (
-            f", but {missing} of them would fail with a wrap, which is not in force here." if missing else "."
-        ),
+        f"All {len(steps)} steps did what they must{but}.",
         "This log is removed with the demo. Yours, by `agent-gateway run -- CMD`, will be kept in",
         "~/.local/state/agent-gateway/audit.",
     ]

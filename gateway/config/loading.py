@@ -25,7 +25,7 @@ from ruamel.yaml.events import (
 
 from gateway.allowlists import ShippedLists
 from gateway.config.checks import Cover, check_config_values
-from gateway.config.file import find_config, printable, read_file
+from gateway.config.file import printable, read_file
 from gateway.config.schema import read_config
 from gateway.config.tree import Kind, Node, Reading, ScalarNode, TreeBuilder, TreeError, masked
 from gateway.config.values import Config
@@ -36,6 +36,7 @@ from gateway.policy.lists import ParsedList
 from gateway.policy.problem import Problem
 
 EXTRA_RULE = "--allow"
+
 
 class ConfigError(GatewayError):
     """A config file that must not be used. `problems` are all its errors, each with its line."""

@@ -18,7 +18,7 @@ class Decision:
 
     `rule` says where the rule stands, in a spelling a reviewer can open: "baseline.txt:12", "config.yaml:7",
     "--allow", "default" (nothing matched) or "built-in" (a rule of the code itself).
-    `reason` is one sentence a stranger can act on; it is shown to the wrapped process, so nothing internal stands in it.
+    `reason` is one sentence a stranger can act on; the wrapped process sees it, so nothing internal stands in it.
     `code` is the machine-readable code of a refusal (`gateway.policy.egress.Code`), empty for an allow.
     """
 

@@ -69,7 +69,9 @@ class EgressPolicy:
         attempt, hello = guard.attempt, data.hello
         if hello.names:
             attempt.sni = hello.names[0]
-        request = NameRequest(attempt.transport, attempt.host, attempt.port, hello.kind, hello.names, hello.ech)
+        request = NameRequest(
+            attempt.transport, attempt.host, attempt.port, hello.kind, hello.names, hello.ech
+        )
         self._settle(guard, Stage.NAMED, self._door.authorize(attempt, request))
 
     def server_connect_error(self, data: ServerConnectionHookData) -> None:
@@ -115,5 +117,3 @@ def _server(flow: http.HTTPFlow) -> GuardedServer:
 def _guarded(data: ServerConnectionHookData) -> GuardedServer:
     assert isinstance(data.server, GuardedServer)
     return data.server
-
-

@@ -1,6 +1,6 @@
-"""Reads the first bytes of a tunnel: is it a TLS ClientHello, and which server names does it carry (RFC 8446, RFC 6066).
+"""Reads the first bytes of a tunnel: is it a TLS ClientHello, and which server names does it carry?
 
-Pure parsing; whether the names are right is the policy's question.
+Pure parsing (RFC 8446, RFC 6066); whether the names are right is the policy's question.
 """
 
 from dataclasses import dataclass

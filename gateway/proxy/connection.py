@@ -290,7 +290,9 @@ class Connection:
         if self.tunnel is not None:
             return self.tunnel.bytes_up + self.tunnel.bytes_down
         moved = self.client.bytes_in + self.client.bytes_out
-        return moved + self.upstream.bytes_in + self.upstream.bytes_out if self.upstream is not None else moved
+        return (
+            moved + self.upstream.bytes_in + self.upstream.bytes_out if self.upstream is not None else moved
+        )
 
     def disconnect(self, cause: str) -> None:
         """Closes the connection to the server and records its end. Idempotent."""

@@ -29,7 +29,9 @@ from gateway.proxy.bounds import (
 from gateway.proxy.peer import DeadlineError, Peer
 from gateway.proxy.reactor import Reactor
 
-_UNREACHABLE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM})
+_UNREACHABLE: Final = frozenset(
+    {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM}
+)
 
 
 class UpstreamError(Exception):
@@ -71,7 +73,9 @@ class SystemResolver:
         except TimeoutError as error:
             raise UpstreamError(Code.DNS_FAILED, f"no name server answered for {host} in time") from error
         except OSError as error:
-            raise UpstreamError(Code.DNS_FAILED, f"{host} has no address: {error.strerror or error}") from error
+            raise UpstreamError(
+                Code.DNS_FAILED, f"{host} has no address: {error.strerror or error}"
+            ) from error
         if len(self._kept) >= LOOKUPS_KEPT:
             self._kept.clear()
         self._kept[host] = (self._clock() + LOOKUP_KEPT, addresses)

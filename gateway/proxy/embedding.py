@@ -5,7 +5,7 @@ mitmproxy's own dispatcher logs an addon's exception and goes on; here an except
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from mitmproxy import addonmanager, http, options
 from mitmproxy.connection import Client, ConnectionState
@@ -117,7 +117,9 @@ def connect_flow(client: Client, server: GuardedServer) -> http.HTTPFlow:
     """The flow of a CONNECT request."""
     attempt = server.guard.attempt
     authority = f"{attempt.host}:{attempt.port}".encode()
-    request = _copy(_REQUEST_DATA, host=attempt.host, port=attempt.port, method=b"CONNECT", authority=authority)
+    request = _copy(
+        _REQUEST_DATA, host=attempt.host, port=attempt.port, method=b"CONNECT", authority=authority
+    )
     return _flow(client, server, request)
 
 
@@ -152,10 +154,7 @@ def _flow(client: Client, server: GuardedServer, data: http.RequestData) -> http
     )
 
 
-_T = TypeVar("_T")
-
-
-def _copy(finished: _T, **changed: object) -> _T:
+def _copy[T](finished: T, **changed: object) -> T:
     """A shallow copy of a finished object with some attributes changed. mitmproxy's constructors check each field and
     make random ids, which costs more than everything else on the way of a request."""
     made = object.__new__(type(finished))

@@ -1,5 +1,5 @@
-"""What an attempt has passed on its way out. Each hook of the policy addon moves it one stage on; whoever acts checks the
-stage first, so a hook that did not run, or an addon that is not there, is a refusal."""
+"""What an attempt has passed on its way out. Each hook of the policy addon moves it one stage on; whoever acts checks
+the stage first, so a hook that did not run, or an addon that is not there, is a refusal."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -66,4 +66,3 @@ class FirstBytes:
     client: connection.Client
     server: GuardedServer
     hello: Hello
-

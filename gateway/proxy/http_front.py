@@ -34,7 +34,9 @@ async def _serve_connect(connection: Connection, head: bytes, rest: bytes) -> No
     try:
         host, port = read_connect(head)
     except HeadError as error:
-        raise connection.refuse(error.code, error.reason, Transport.CONNECT, error.host, error.status) from error
+        raise connection.refuse(
+            error.code, error.reason, Transport.CONNECT, error.host, error.status
+        ) from error
     server = connection.ask_for(Transport.CONNECT, host, port)
     connection.fire("http_connect", connect_flow(connection.mitm_client, server), server, Stage.ALLOWED)
     try:

@@ -21,13 +21,13 @@ class Peer:
     """One end of a connection. Changes; one coroutine at a time reads and one writes.
 
     `readable` is a guess (false: certainly nothing to read), `ending` whether the kernel said that the other end has
-    finished or failed. `deadline` is in seconds of the listener's clock; whoever sweeps calls `expire` when it has passed.
-    `bytes_in` and `bytes_out` count what was read from and sent to this peer.
+    finished or failed. `deadline` is in seconds of the listener's clock; whoever sweeps calls `expire` when it has
+    passed. `bytes_in` and `bytes_out` count what was read from and sent to this peer.
     """
 
     __slots__ = (
         "_early",
-                "_failure",
+        "_failure",
         "_reactor",
         "_reader",
         "_writer",

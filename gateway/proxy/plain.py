@@ -17,7 +17,9 @@ from gateway.proxy.refusal import http_refusal, http_upstream_failure
 from gateway.proxy.request_head import HeadError, RequestHead, find_head_end, read_request
 from gateway.proxy.runner import run
 
-_TOKEN_START: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_TOKEN_START: Final = frozenset(
+    b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
 
 
 async def next_head(
@@ -66,7 +68,9 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
             try:
                 request = read_request(head[0], inside=inside)
             except HeadError as error:
-                raise connection.refuse(error.code, error.reason, transport, error.host, error.status) from error
+                raise connection.refuse(
+                    error.code, error.reason, transport, error.host, error.status
+                ) from error
             exchange = _Exchange(connection, request, head[1], transport)
             rest = await exchange.run()
             if rest is None:
@@ -83,7 +87,9 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
 class _Exchange:
     """One request and its answer. Changes; used once. `buffer` holds what the client sent after the head."""
 
-    def __init__(self, connection: Connection, request: RequestHead, buffer: bytes, transport: Transport) -> None:
+    def __init__(
+        self, connection: Connection, request: RequestHead, buffer: bytes, transport: Transport
+    ) -> None:
         self._connection = connection
         self._client = connection.client
         self._request = request
@@ -158,7 +164,9 @@ class _Exchange:
             upstream.abort()
 
     def _malformed(self, error: FramingError) -> Refused:
-        return self._connection.refuse(Code.MALFORMED_REQUEST, str(error), self._transport, self._request.host)
+        return self._connection.refuse(
+            Code.MALFORMED_REQUEST, str(error), self._transport, self._request.host
+        )
 
     async def _send_length(self, upstream: Peer, left: int) -> None:
         while True:
@@ -251,7 +259,9 @@ class _Exchange:
     async def _switch(self, head: ResponseHead, buffer: bytes) -> None:
         """101: from now on both ends speak another protocol; only what the client asked for is passed on."""
         if not self._request.upgrade:
-            await self._fail(UpstreamError(Code.UNREACHABLE, "the host switched protocols without being asked"))
+            await self._fail(
+                UpstreamError(Code.UNREACHABLE, "the host switched protocols without being asked")
+            )
             return
         self._answered = True
         await self._client.send(head.data + buffer)
@@ -264,7 +274,8 @@ class _Exchange:
         self._answered = True
         assert self._server is not None
         guard = self._server.guard
-        guard.failure = guard.failure or Decision(Verdict.ALLOW, guard.attempt.rule, failure.reason, failure.code)
+        guard.failure = guard.failure or Decision(
+            Verdict.ALLOW, guard.attempt.rule, failure.reason, failure.code
+        )
         await self._client.send(http_upstream_failure(guard.attempt, failure))
         await self._connection.linger()
-

@@ -1,9 +1,9 @@
 """Readiness of sockets, reported once per change, to one handler per descriptor; and the event loop built on it.
 
-asyncio's own `add_reader` costs two system calls and a dozen Python calls each time a socket is looked at, and every turn
-of its loop as much again; a tunnel needs eight of each. Here a descriptor is registered once (edge-triggered epoll, or
-kqueue with EV_CLEAR), and handlers run inside the loop's own wait for events. Whoever is told "readable" must read until
-there is no more, or remember it.
+asyncio's own `add_reader` costs two system calls and a dozen Python calls each time a socket is looked at, and every
+turn of its loop as much again; a tunnel needs eight of each. Here a descriptor is registered once (edge-triggered
+epoll, or kqueue with EV_CLEAR), and handlers run inside the loop's own wait for events. Whoever is told "readable" must
+read until there is no more, or remember it.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import Any, Final, TypeVarTuple, Unpack
+from typing import Any, Final, TypeVarTuple
 
 READABLE: Final = 1
 WRITABLE: Final = 2
@@ -130,7 +130,7 @@ class GatewayLoop(asyncio.SelectorEventLoop):
         self.reactor.loop = self
 
     def call_soon(
-        self, callback: Callable[[Unpack[_Ts]], object], *args: Unpack[_Ts], context: Context | None = None
+        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """As in asyncio; ends the wait for events."""
         self.reactor.nudged = True
@@ -139,8 +139,8 @@ class GatewayLoop(asyncio.SelectorEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[[Unpack[_Ts]], object],
-        *args: Unpack[_Ts],
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """As in asyncio; ends the wait for events, which may be too long now."""
@@ -163,7 +163,9 @@ if sys.platform == "linux":
     _INTEREST: Final = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
     # What an epoll mask means to a handler; a byte long, but for RDHUP.
     _MEANING: Final = {
-        mask: (READABLE if mask & _READ else 0) | (WRITABLE if mask & _WRITE else 0) | (ENDING if mask & _END else 0)
+        mask: (READABLE if mask & _READ else 0)
+        | (WRITABLE if mask & _WRITE else 0)
+        | (ENDING if mask & _END else 0)
         for bits in range(32)
         for mask in [
             (select.EPOLLIN if bits & 1 else 0)

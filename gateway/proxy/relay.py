@@ -173,8 +173,8 @@ class _Direction:
 class Tunnel:
     """Both directions between `client` and `server`, until both have finished, one fails, or `close` is called.
 
-    Takes both peers' sockets over, which `reactor` watches already. `sent_up` and `sent_down` are the bytes that went through before.
-    `on_close` is called once, with the tunnel.
+    Takes both peers' sockets over, which `reactor` watches already. `sent_up` and `sent_down` are the bytes that went
+    through before. `on_close` is called once, with the tunnel.
     """
 
     __slots__ = (

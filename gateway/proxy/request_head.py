@@ -17,7 +17,13 @@ _LINE: Final = _TOKEN + rb"{1,32} [\x21-\x7e]+ HTTP/1\.[01]"
 _VALUE: Final = rb"[^\x00-\x08\x0a-\x1f\x7f]*"
 _REQUEST_LINE: Final = re.compile(_LINE)
 _HEAD: Final = re.compile(
-    rb"(" + _TOKEN + rb"{1,32}) ([\x21-\x7e]+) HTTP/1\.([01])\r\n((?:" + _TOKEN + rb"+:" + _VALUE + rb"\r\n)*)\r\n"
+    rb"("
+    + _TOKEN
+    + rb"{1,32}) ([\x21-\x7e]+) HTTP/1\.([01])\r\n((?:"
+    + _TOKEN
+    + rb"+:"
+    + _VALUE
+    + rb"\r\n)*)\r\n"
 )
 # Fields that decide how the request is read, or that concern one hop only (RFC 9110 section 7.6.1).
 _SPECIAL: Final = re.compile(
@@ -47,7 +53,15 @@ _HOP_FIELDS: Final = frozenset(
 )
 # Fields that a Connection field cannot take away: without them the request would mean something else.
 _KEPT_FIELDS: Final = frozenset(
-    {b"host", b"content-length", b"transfer-encoding", b"content-type", b"authorization", b"cookie", b"expect"}
+    {
+        b"host",
+        b"content-length",
+        b"transfer-encoding",
+        b"content-type",
+        b"authorization",
+        b"cookie",
+        b"expect",
+    }
 )
 
 _Special = dict[bytes, list[bytes]]
@@ -56,7 +70,9 @@ _Special = dict[bytes, list[bytes]]
 class HeadError(Exception):
     """A head that is refused: HTTP status, code, and one sentence. `host` is the text as asked, where there is one."""
 
-    def __init__(self, reason: str, status: int = 400, code: Code = Code.MALFORMED_REQUEST, host: str = "") -> None:
+    def __init__(
+        self, reason: str, status: int = 400, code: Code = Code.MALFORMED_REQUEST, host: str = ""
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
@@ -172,7 +188,9 @@ def read_request(head: bytes, *, inside: bool = False) -> RequestHead:
 def _split(head: bytes) -> tuple[bytes, bytes, int, bytes]:
     """Method, target, minor version and the block of fields. HeadError."""
     if len(head) > HEAD_LINE and max(map(len, head.split(b"\r\n"))) > HEAD_LINE:
-        raise HeadError("a line of the request head is longer than 16 KiB", 414 if _long_first_line(head) else 431)
+        raise HeadError(
+            "a line of the request head is longer than 16 KiB", 414 if _long_first_line(head) else 431
+        )
     match = _HEAD.fullmatch(head)
     if match is None:
         line = head.partition(b"\r\n")[0]
@@ -201,7 +219,9 @@ def _authority(text: bytes, default_port: int | None) -> tuple[str, int]:
 def _absolute(target: bytes) -> tuple[str, int, bytes]:
     match = _ABSOLUTE.fullmatch(target)
     if match is None:
-        raise HeadError("a proxy is asked with http://HOST/PATH, or with CONNECT for https", host=_named(target))
+        raise HeadError(
+            "a proxy is asked with http://HOST/PATH, or with CONNECT for https", host=_named(target)
+        )
     host, port = _authority(match[1], _HTTP_PORT)
     path = match[2] or b"/"
     return host, port, path if path.startswith(b"/") else b"/" + path

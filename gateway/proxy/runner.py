@@ -1,7 +1,7 @@
 """Runs a connection's coroutine and resumes it inside the event that it waits for.
 
-An asyncio task is resumed one turn of the loop after its event, which costs as much as the work itself. What a coroutine
-awaits here is either a `Wait`, resumed by whoever holds it, or an asyncio future, as in any task.
+An asyncio task is resumed one turn of the loop after its event, which costs as much as the work itself. What a
+coroutine awaits here is either a `Wait`, resumed by whoever holds it, or an asyncio future, as in any task.
 """
 
 import asyncio

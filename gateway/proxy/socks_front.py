@@ -35,7 +35,9 @@ _SOCKS4_REJECTED: Final = b"\x00\x5b" + bytes(6)
 class _Malformed(Exception):
     """Bytes that are no SOCKS5: what to answer, and why."""
 
-    def __init__(self, answer: bytes, reason: str, code: Code = Code.MALFORMED_REQUEST, host: str = "") -> None:
+    def __init__(
+        self, answer: bytes, reason: str, code: Code = Code.MALFORMED_REQUEST, host: str = ""
+    ) -> None:
         super().__init__(reason)
         self.answer = answer
         self.reason = reason
