@@ -110,7 +110,7 @@ class Authorizer:
         self, session: Session, transport: Transport, host: str, port: int, connection: str = ""
     ) -> Attempt:
         """A new attempt, with a connection id of its own unless it goes on over a `connection` that is there."""
-        return Attempt(session, connection or f"{self._run}-{next(self._serial)}", transport, host, port)
+        return Attempt(session, connection or f"{self._run}{next(self._serial):06x}", transport, host, port)
 
     def authorize(self, attempt: Attempt, request: Request) -> Decision:
         """Decides. A denial is recorded before it is returned; that of an `opened` attempt is recorded by `close`."""

@@ -10,7 +10,7 @@ from typing import Final
 HIDDEN: Final = "***"
 
 # No token is shorter than this.
-_SHORTEST_TOKEN: Final = 15
+SHORTEST_TOKEN: Final = 15
 # The start of a word, also behind a percent-encoded character; "task-list" and "monkeyJar" hold no token.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
 # The issuers' published prefixes, in any letter case where the rest is distinctive enough (host names are lower case).
@@ -64,7 +64,7 @@ def mask(text: str) -> str:
     # A secret's name or scheme is set off from it by one of these.
     if ":" in text or "=" in text or " " in text or "%" in text or "+" in text or not text.isprintable():
         text = _AUTHORIZATION.sub(_without_value, text)
-    if len(text) < _SHORTEST_TOKEN:
+    if len(text) < SHORTEST_TOKEN:
         return text
     lower = text.lower()
     for hint in _HINTS:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from gateway.policy.masking import SHORTEST_TOKEN as _SHORTEST_TOKEN
 from gateway.policy.masking import mask
 
 # A text longer than this is cut: a reviewer must be able to read the record, whatever an agent sends.
@@ -30,7 +31,11 @@ def write_fields(fields: Mapping[str, object]) -> tuple[str, bool]:
     truncated = False
     for name, value in fields.items():
         if type(value) is str and len(value) <= _SHORT:
-            parts.append(_pair(name, value))
+            if len(value) < _SHORTEST_TOKEN and value.isalnum() and value.isascii():
+                # Connection ids above all, each of which comes twice only: nothing in them to mask or escape.
+                parts.append(f'{_named(name)}"{value}"')
+            else:
+                parts.append(_pair(name, value))
         elif type(value) is int:
             parts.append(f"{_named(name)}{value}")
         else:

@@ -154,7 +154,9 @@ def read_connect(head: bytes) -> tuple[str, int]:
     if target.startswith(b"/") or b"://" in target:
         raise HeadError("a CONNECT target is HOST:PORT, without scheme or path", host=_named(target))
     host, port = _authority(target, None)
-    _body_length(_special(block), version)
+    lower = block.lower()
+    if b"content-length" in lower or b"transfer-encoding" in lower:
+        _body_length(_special(block), version)
     return host, port
 
 
