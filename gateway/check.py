@@ -12,10 +12,11 @@ from gateway.config import check_config, compile_egress, find_config, load_confi
 from gateway.config.file import printable
 from gateway.errors import UsageError
 from gateway.policy.decision import Decision
-from gateway.policy.egress import EgressRequest, Transport, refusal_message, shown_host
+from gateway.policy.egress import EgressRequest, Transport
 from gateway.policy.hosts import HostError, PortError, parse_literal, split_authority
 from gateway.policy.lists import MAX_FILE, parse_list
 from gateway.policy.problem import Problem
+from gateway.policy.refusals import refusal_message, shown_host
 
 _DEFAULT_PORT = 443
 

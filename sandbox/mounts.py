@@ -71,7 +71,11 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
 
     python = _own_interpreter()
     survey = Survey(
-        spec.user_home, spec.search_path, is_visible, lambda path: not places.refusal(path, read_only=True)
+        spec.user_home,
+        spec.search_path,
+        is_visible,
+        is_foreign=lambda path: any(within(path, root) for root in roots),
+        may_show=lambda path: not places.refusal(path, read_only=True),
     )
     survey.require(os.path.realpath(sys.base_prefix), os.path.realpath(sys.base_exec_prefix), python)
     if spec.command:

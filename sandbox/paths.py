@@ -7,6 +7,7 @@ directory, or anything that holds secrets, is never a prefix; then the narrower 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import islice
 
 from gateway.errors import GatewayError
@@ -17,19 +18,22 @@ PROGRAM_FOLDERS = frozenset({"bin", "sbin", "libexec", "shims", "scripts"})
 
 # A folder on PATH brings its parent along when one of these stands in it: then it is a toolchain and not a project.
 TOOLCHAIN_MARKS = (
-    "pyvenv.cfg",         # a virtual environment
-    "lib/node_modules",   # nvm, fnm, an npm prefix
-    "libexec",            # pyenv, rbenv, nodenv
-    "shims",              # version managers
-    "conda-meta",
-    "lib/pkgconfig",      # Python and others built from source or standalone
+    "pyvenv.cfg",  # a virtual environment
+    "libexec",  # pyenv, rbenv, nodenv
+    "shims",  # version managers
+    "release",  # a JDK
+    "installs",  # mise, asdf
+    "install",  # bun
+)
+# Nobody's project has these: they also count where somebody else may have set the pointer.
+TOOLCHAIN_PROOFS = (
+    "lib/node_modules",  # nvm, fnm, an npm prefix
+    "lib/pkgconfig",  # Python and others built from source, or standalone
     "lib/ruby",
     "lib/rustlib",
-    "release",            # a JDK
-    "pkg/tool",           # Go
-    "installs",           # mise, asdf
-    "install",            # bun
-)  # fmt: skip
+    "conda-meta",
+    "pkg/tool",  # Go
+)
 
 # Always there, so that a PATH of nothing visible still finds the system's programs.
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -45,6 +49,18 @@ PROGRAM_LIMIT = 400
 FOLDER_LIMIT = 200
 
 
+class Trust(IntEnum):
+    """How much is believed of the pointer (link, first line, pyvenv.cfg) that led to a program."""
+
+    # It stands where the wrapped process can write: an earlier session may have put it there, to be shown something.
+    # Only what a toolchain's mark proves to be one is shown.
+    PLANTED = 0
+    # The user's PATH: a marked prefix, otherwise its program folder, otherwise the file.
+    FOUND = 1
+    # CMD: whatever it lies in is taken for its installation.
+    NAMED = 2
+
+
 @dataclass(slots=True)
 class Tools:
     """What has to be shown, collected. Changes while `Survey` works; read-only afterwards."""
@@ -57,15 +73,22 @@ class Tools:
 class Survey:
     """Finds what CMD and the programs on PATH need.
 
-    `is_visible` says whether a resolved path is shown anyway, `may_show` whether it may be shown at all, read-only.
+    `is_visible` says whether a resolved path is shown anyway, `is_foreign` whether others than the user may have
+    written it, `may_show` whether it may be shown at all, read-only.
     """
 
     def __init__(
-        self, home: str, search_path: str, is_visible: Callable[[str], bool], may_show: Callable[[str], bool]
+        self,
+        home: str,
+        search_path: str,
+        is_visible: Callable[[str], bool],
+        is_foreign: Callable[[str], bool],
+        may_show: Callable[[str], bool],
     ) -> None:
         self._home = os.path.realpath(home) if home else ""
         self._folders = path_folders(search_path)
         self._is_visible = is_visible
+        self._is_foreign = is_foreign
         self._may_show = may_show
         self._seen: set[str] = set()
         self.tools = Tools()
@@ -87,24 +110,25 @@ class Survey:
         """CMD itself: its prefix, its interpreter, and so on along the chain."""
         found = find_program(name, self._folders, workdir)
         if found:
-            self._program(found, wide=True)
+            self._program(found, Trust.NAMED)
 
     def search_folders(self) -> None:
         """Every folder on PATH with the programs in it that are links to somewhere else."""
         for folder in self._folders:
-            real = self._follow(folder)
+            real, trust = self._follow(folder, Trust.FOUND)
             if not os.path.isdir(real):
                 continue
             if not self._shown(real):
                 prefix = os.path.dirname(real)
+                marked = is_program_folder(real) and is_toolchain(prefix)
                 self._show_first(
-                    (prefix, real) if is_program_folder(real) and is_toolchain(prefix) else (real,)
+                    ((prefix,) if marked else ()) + ((real,) if trust is not Trust.PLANTED else ())
                 )
-                self._known_toolchains(real, wide=False)
+                self._known_toolchains(real, trust)
             if real not in SYSTEM_PATH and self._shown(real):
-                self._links_in(real)
+                self._links_in(real, trust)
 
-    def _links_in(self, folder: str) -> None:
+    def _links_in(self, folder: str, trust: Trust) -> None:
         """Follows the links of one folder: that is how uv, pipx, npm and installers put programs on PATH."""
         try:
             with os.scandir(folder) as listing:
@@ -112,36 +136,38 @@ class Survey:
         except OSError:
             return
         for link in links:
-            self._program(link, wide=False)
+            self._program(link, trust)
 
-    def _program(self, path: str, wide: bool) -> None:
-        """One program file: shows its prefix, then looks at what it needs in turn.
-
-        `wide` is for CMD: whatever it lies in is taken for its installation; others need a mark of a toolchain.
-        """
-        pending = [path]
+    def _program(self, path: str, trust: Trust) -> None:
+        """One program file: shows its prefix, then looks at what it needs in turn."""
+        pending = [(path, trust)]
         while pending and len(self._seen) < PROGRAM_LIMIT:
-            written = pending.pop()
+            written, trust = pending.pop()
             if written in self._seen:
                 continue
             self._seen.add(written)
-            hops = list(self._hops(written))
-            for hop in hops:
-                pending += self._prefix(hop, wide)
-            pending += self._interpreter(hops[-1])
+            for hop, believed in self._hops(written, trust):
+                pending += self._prefix(hop, believed)
+                pending += self._interpreter(hop, believed)
 
-    def _hops(self, path: str) -> Iterator[str]:
-        """The file under each name on the way, from the written one to the real one; links on the way are noted."""
+    def _hops(self, path: str, trust: Trust) -> Iterator[tuple[str, Trust]]:
+        """The name at each link on the way, from the written one to the real file's; links on the way are noted."""
         for _ in range(LINK_LIMIT):
-            path = os.path.join(self._follow(os.path.dirname(path)), os.path.basename(path))
-            yield path
+            folder, trust = self._follow(os.path.dirname(path), trust)
+            path = os.path.join(folder, os.path.basename(path))
+            yield path, trust
             try:
                 target = os.readlink(path)
             except OSError:
                 return
-            path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+            trust = self._believed(path, trust)
+            path = os.path.normpath(os.path.join(folder, target))
 
-    def _follow(self, folder: str) -> str:
+    def _believed(self, path: str, trust: Trust) -> Trust:
+        """What is left of the trust after following something that stands at `path`."""
+        return Trust.PLANTED if self._is_foreign(path) else trust
+
+    def _follow(self, folder: str, trust: Trust) -> tuple[str, Trust]:
         """A folder's real path. Links on the way that are not shown anyway are noted, to be made inside as well."""
         real = "/"
         pending = [part for part in reversed(folder.split("/")) if part]
@@ -158,56 +184,72 @@ class Survey:
             except OSError:
                 real = here
                 continue
+            trust = self._believed(here, trust)
             if not self._shown(here):
                 self.tools.links[here] = target
             real = "/" if target.startswith("/") else real
             pending += [piece for piece in reversed(target.split("/")) if piece]
-        return real
+        return real, trust
 
-    def _prefix(self, path: str, wide: bool) -> list[str]:
+    def _prefix(self, path: str, trust: Trust) -> list[tuple[str, Trust]]:
         """Shows the install prefix of a file at its resolved folder; returns programs that the prefix builds on."""
         folder = os.path.dirname(path)
-        more: list[str] = []
+        more: list[tuple[str, Trust]] = []
         for candidate in (folder, os.path.dirname(folder)):
-            base = _base_interpreter(os.path.join(candidate, "pyvenv.cfg"))
+            settings = os.path.join(candidate, "pyvenv.cfg")
+            base = _base_interpreter(settings)
             if base:
-                more.append(base)
+                # Its prefix is an installation of Python whoever names it.
+                more.append((base, self._believed(settings, trust)))
                 self._show_first((candidate,))
                 break
         if not self._shown(path):
-            prefixes = tuple(prefix for prefix in _prefixes(path) if wide or is_toolchain(prefix))
-            folders = (folder,) if is_program_folder(folder) or (wide and self._is_own_folder(folder)) else ()
-            if not self._show_first((*prefixes, *folders, path)) and os.path.islink(path):
+            self._show_first(self._candidates(path, folder, trust))
+            if not self._shown(path) and os.path.islink(path) and trust is not Trust.PLANTED:
                 self.tools.links[path] = os.readlink(path)
-        self._known_toolchains(folder, wide)
+        self._known_toolchains(folder, trust)
         return more
+
+    def _candidates(self, path: str, folder: str, trust: Trust) -> tuple[str, ...]:
+        """What may be shown of a program's surroundings, widest first."""
+        if trust is Trust.PLANTED:
+            return tuple(prefix for prefix in _prefixes(path) if is_toolchain(prefix, TOOLCHAIN_PROOFS))
+        prefixes = tuple(
+            prefix
+            for prefix in _prefixes(path)
+            if trust is Trust.NAMED or is_toolchain(prefix) or os.path.basename(prefix) == "node_modules"
+        )
+        own = is_program_folder(folder) or (trust is Trust.NAMED and self._is_own_folder(folder))
+        return (*prefixes, *((folder,) if own else ()), path)
 
     def _is_own_folder(self, folder: str) -> bool:
         """Whether a folder may be taken for a program's own: not one where people keep all sorts of things."""
         parent = os.path.dirname(folder)
         return parent != "/" and (parent != self._home or os.path.basename(folder).startswith("."))
 
-    def _known_toolchains(self, folder: str, wide: bool) -> None:
+    def _known_toolchains(self, folder: str, trust: Trust) -> None:
         """Toolchains that are found through a home directory, which is another one inside."""
         if folder == os.path.join(self._home, ".cargo/bin"):
             rustup = os.path.join(self._home, ".rustup")
             if os.path.isdir(rustup) and self._show_first((os.path.realpath(rustup),)):
                 self.tools.variables["RUSTUP_HOME"] = rustup
-        elif wide and folder == os.path.join(self._home, ".local/bin"):
+        elif trust is Trust.NAMED and folder == os.path.join(self._home, ".local/bin"):
             library = os.path.join(self._home, ".local/lib")
             if os.path.isdir(library) and self._show_first((os.path.realpath(library),)):
                 self.tools.variables["PYTHONUSERBASE"] = os.path.join(self._home, ".local")
 
-    def _interpreter(self, path: str) -> list[str]:
+    def _interpreter(self, path: str, trust: Trust) -> list[tuple[str, Trust]]:
         """The program that a script's first line names; `env` is looked through."""
-        words = _shebang(path)
+        words = [] if os.path.islink(path) else _shebang(path)
         if not words:
             return []
+        named = (words[0], self._believed(path, trust))
         if os.path.basename(words[0]) != "env":
-            return [words[0]]
+            return [named]
         names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        found = find_program(names[0], self._folders, "/") if names else ""
-        return [words[0], found] if found else [words[0]]
+        found = find_program(names[0], self._folders, "/") if names and "/" not in names[0] else ""
+        # What the user's PATH finds is theirs, whoever asks for it.
+        return [named, (found, Trust.FOUND)] if found else [named]
 
     def _shown(self, real: str) -> bool:
         return self._is_visible(real) or any(
@@ -234,20 +276,22 @@ def _prefixes(path: str) -> tuple[str, ...]:
         above = "/".join(parts[: parts.index("node_modules")])
         if os.path.basename(above) == "lib":  # an npm prefix: PREFIX/lib/node_modules/PACKAGE/…
             found.append(os.path.dirname(above))
-        found.append(os.path.join(above, "node_modules"))
+        else:
+            found.append(above + "/node_modules")
     folder = os.path.dirname(path)
     if is_program_folder(folder):
         found.append(os.path.dirname(folder))
-    return tuple(
-        prefix for prefix in found if prefix.count("/") > 1
-    )  # never a folder of the root such as /opt
+    return tuple(prefix for prefix in found if prefix.count("/") > 1)  # not all of /opt or /tmp
 
 
-def is_toolchain(prefix: str) -> bool:
+def is_toolchain(prefix: str, marks: Sequence[str] = (*TOOLCHAIN_MARKS, *TOOLCHAIN_PROOFS)) -> bool:
     """Whether something in it says that a toolchain is installed here, and not a project kept."""
-    return os.path.basename(prefix) == "node_modules" or any(
-        os.path.lexists(os.path.join(prefix, mark)) for mark in TOOLCHAIN_MARKS
-    )
+    if any(os.path.lexists(os.path.join(prefix, mark)) for mark in marks):
+        return True
+    try:
+        return any(name.startswith("python3.") for name in os.listdir(os.path.join(prefix, "lib")))
+    except OSError:
+        return False
 
 
 def is_program_folder(folder: str) -> bool:

@@ -99,7 +99,11 @@ SYSTEM_SECRETS = (
 )
 
 # Writable, these would make the wrap the host's administrator (when run as root).
-SYSTEM_ROOTS = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/boot", "/var")
+# Both spellings: on most systems /bin is a link to /usr/bin, and what is looked at is resolved.
+SYSTEM_ROOTS = (
+    "/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/local",
+    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/boot", "/var",
+)  # fmt: skip
 
 
 def within(path: str, root: str) -> bool:
@@ -148,7 +152,7 @@ def guard(user_home: str, own: tuple[str, ...]) -> Guard:
     written = {home for home in (user_home, account_home()) if home and home != "/"}
     homes = sorted(written | {os.path.realpath(home) for home in written})
     secrets = {os.path.join(home, place) for home in homes for place in SECRET_PLACES}
-    secrets |= {os.path.realpath(secret) for secret in secrets if os.path.islink(secret)}
+    secrets |= {os.path.realpath(secret) for secret in secrets}  # a folder above may be a link as well
     owned = {path for path in own if path}
     return Guard(
         tuple(homes), tuple(sorted(secrets)), tuple(sorted(owned | {os.path.realpath(p) for p in owned}))

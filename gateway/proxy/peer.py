@@ -1,7 +1,9 @@
 """A non-blocking socket with awaitable reads and writes and one deadline. It knows nothing of what it carries."""
 
 import contextlib
+import os
 import socket
+from collections.abc import Callable
 from typing import Final
 
 from gateway.proxy.reactor import ENDING, READABLE, WRITABLE, Reactor
@@ -36,6 +38,7 @@ class Peer:
         "deadline",
         "ending",
         "fd",
+        "on_reset",
         "readable",
         "socket",
     )
@@ -53,6 +56,7 @@ class Peer:
         self._failure: Exception | None = None
         self._reader: Wait | None = None
         self._writer: Wait | None = None
+        self.on_reset: Callable[[], None] | None = None
         reactor.watch(self.fd, self._changed)
 
     @property
@@ -164,6 +168,8 @@ class Peer:
     def _changed(self, events: int) -> None:
         if events & ENDING:
             self.ending = True
+            if self.on_reset is not None and self._was_reset():
+                self.on_reset()
         if events & READABLE:
             self.readable = True
             reader = self._reader
@@ -175,3 +181,10 @@ class Peer:
             if writer is not None:
                 self._writer = None
                 writer.resume()
+
+    def _was_reset(self) -> bool:
+        """Whether the kernel holds an error for us, which it then holds no longer."""
+        status = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if status:
+            self._failure = self._failure or OSError(status, os.strerror(status))
+        return status != 0

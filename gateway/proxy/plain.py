@@ -112,9 +112,14 @@ class _Exchange:
         assert upstream is not None
         await upstream.send(self._request.forwarded())
         self._client.deadline = NEVER
-        if self._request.length == 0:
-            return await self._answer(upstream)
-        return await self._answer_while_sending(upstream)
+        # A client that is gone waits for no answer, however long the server takes for it.
+        self._client.on_reset = upstream.abort
+        try:
+            if self._request.length == 0:
+                return await self._answer(upstream)
+            return await self._answer_while_sending(upstream)
+        finally:
+            self._client.on_reset = None
 
     def _guarded(self) -> GuardedServer:
         """The server to ask, with this request judged. A connection to another host is closed first."""

@@ -6,7 +6,8 @@ from typing import Final
 
 from gateway.authorizer import Attempt
 from gateway.policy.decision import Decision
-from gateway.policy.egress import Code, refusal_message
+from gateway.policy.egress import Code
+from gateway.policy.refusals import refusal_message
 from gateway.proxy.dialling import UpstreamError
 
 _STATUS: Final[Mapping[str, int]] = {

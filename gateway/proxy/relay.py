@@ -116,7 +116,7 @@ class _Direction:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._tunnel.close(_cause(error, self._destination is self._tunnel.client))
+            self._lose_destination(error)
             return
         if not self._held:
             self.pump()
@@ -137,6 +137,9 @@ class _Direction:
             sent = self._destination.send(_VIEW[:size])
         except (BlockingIOError, InterruptedError):
             sent = 0
+        except OSError as error:
+            self._lose_destination(error)
+            return False
         if sent < size:
             self._rest = memoryview(bytes(_VIEW[sent:size]))
             return False
@@ -153,8 +156,13 @@ class _Direction:
             return False
         self.count += size
         self._in_pipe += size
-        with contextlib.suppress(BlockingIOError, InterruptedError):
+        try:
             self._drain_pipe()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._lose_destination(error)
+            return False
         return not self._in_pipe
 
     def _drain_pipe(self) -> None:
@@ -163,6 +171,10 @@ class _Direction:
             self._in_pipe -= os.splice(
                 self._pipe[0], self._destination.fileno(), self._in_pipe, flags=_SPLICE_FLAGS
             )
+
+    def _lose_destination(self, error: OSError) -> None:
+        """Nobody takes the bytes any more."""
+        self._tunnel.close(_cause(error, self._destination is self._tunnel.client))
 
     def _finish(self) -> None:
         """The source sends no more: that is passed on, and the other direction kept."""

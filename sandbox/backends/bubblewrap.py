@@ -7,6 +7,7 @@ The monitor and the init never get a signal meant for CMD; killing the init kill
 
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -34,6 +35,8 @@ NOTE = "bubblewrap: namespace isolation, no kernel boundary"
 PYTHON_FLAGS = ("-I", "-S", "-E", "-B")
 # Seconds for the trial run of the probe.
 PROBE_DEADLINE = 20.0
+# The status of a command that was killed and could not tell.
+KILLED = 128 + signal.SIGKILL
 # What bubblewrap tells about itself (--info-fd): some numbers in JSON.
 INFO_LIMIT = 4096
 
@@ -255,8 +258,21 @@ class Wrapped:
 
     def wait(self) -> int:
         """CMD's exit status. bubblewrap passes it on and says 128+N itself; its own death by N looks the same."""
-        code = self._child.wait()
-        assert code is not None  # without a time limit it waits until there is one
+        with self._lock:
+            end = None if self._destroyed else os.dup(self._command_end)
+        if end is not None:
+            poll = select.poll()
+            poll.register(end, select.POLLIN)
+            poll.poll()
+            os.close(end)
+        code = self._child.wait(TEARDOWN_DEADLINE)
+        if (
+            code is None
+        ):  # somebody inside stopped the init process, which would otherwise have ended with CMD
+            self.destroy()
+            code = self._child.wait(TEARDOWN_DEADLINE)
+        if code is None:
+            return KILLED
         return code if code >= 0 else 128 - code
 
     def destroy(self) -> None:

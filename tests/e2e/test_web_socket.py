@@ -7,38 +7,46 @@ from tests.fakes.site import ORIGIN, Site
 
 # The package reads the environment: it tunnels ws:// through the proxy for https.
 TUNNEL = """
-import ssl, sys
+import asyncio, ssl, sys
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidProxyStatus
-from websockets.sync.client import connect
-for url in sys.argv[2:]:
+
+async def talk(url):
     trust = ssl.create_default_context(cafile=sys.argv[1]) if url.startswith("wss:") else None
     try:
-        with connect(url, ssl=trust) as chat:
+        async with connect(url, ssl=trust) as chat:
             for word in ("one", "two", "three " * 50_000):
-                chat.send(word)
-                assert chat.recv() == f"said: {word}"
-            chat.send(bytes(range(256)))
-            print("talked", chat.recv() == bytes(range(256)))
+                await chat.send(word)
+                assert await chat.recv() == f"said: {word}"
+            await chat.send(bytes(range(256)))
+            print("talked", await chat.recv() == bytes(range(256)))
     except InvalidProxyStatus as error:
         print("refused", error.response.status_code, error.response.headers["X-Agent-Gateway"])
+
+for url in sys.argv[2:]:
+    asyncio.run(talk(url))
 """
 SOCKS = """
-import os, ssl, sys, urllib.parse
+import asyncio, os, ssl, sys, urllib.parse
 import socks
-from websockets.sync.client import connect
+from websockets.asyncio.client import connect
 proxy = urllib.parse.urlsplit(os.environ["ALL_PROXY"])
-for url in sys.argv[2:]:
+
+async def talk(url):
     where = urllib.parse.urlsplit(url)
     trust = ssl.create_default_context(cafile=sys.argv[1]) if url.startswith("wss:") else None
     plain = socks.socksocket()
     plain.set_proxy(socks.SOCKS5, proxy.hostname, proxy.port, rdns=True)
     try:
         plain.connect((where.hostname, where.port))
-        with connect(url, sock=plain, ssl=trust) as chat:
-            chat.send("one")
-            print(chat.recv())
+        async with connect(url, sock=plain, ssl=trust, proxy=None) as chat:
+            await chat.send("one")
+            print(await chat.recv())
     except socks.ProxyError as error:
         print("refused", error)
+
+for url in sys.argv[2:]:
+    asyncio.run(talk(url))
 """
 # The package's protocol without its connections: the request names the whole URL, as a proxy is asked.
 UPGRADE = """
@@ -94,7 +102,11 @@ def test_inside_socks(product: Product, site: Site, authority: Authority) -> Non
         targets = [product.reach(ORIGIN, port) for port in (plain, secure)]
         urls = (f"ws://{targets[0]}/chat", f"wss://{targets[1]}/chat", f"ws://{site.refused_plain}/chat")
         done = product.run(PYTHON, "-c", SOCKS, site.authority, *urls)
-    assert done.lines == ["said: one", "said: one", "refused Socket error: 0x02: Connection not allowed by ruleset"]
+    assert done.lines == [
+        "said: one",
+        "said: one",
+        "refused Socket error: 0x02: Connection not allowed by ruleset",
+    ]
     assert done.log == (
         went_out("socks", targets[0], requests=2)
         + went_out("socks", targets[1])

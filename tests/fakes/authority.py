@@ -13,7 +13,7 @@ _DAY = timedelta(days=1)
 
 
 class Authority:
-    """One authority; its certificate lies in `path` (PEM). Signs servers' certificates, strict enough for any client."""
+    """One authority; its certificate lies in `path` (PEM). What it signs is strict enough for any client."""
 
     def __init__(self, folder: Path, name: str = "authority of the tests") -> None:
         self._folder = folder
@@ -35,22 +35,23 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         built = (
             _begin(_common_name(names[0]), self._name, key.public_key())
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False
+            )
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._identifier), critical=False
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._identifier),
+                critical=False,
             )
             .sign(self._key, hashes.SHA256())
         )
         return _context(self._folder, built, key)
 
 
-def _begin(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+def _begin(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -81,9 +82,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _context(
-    folder: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> ssl.SSLContext:
+def _context(folder: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     path = folder / "server.pem"
     private = key.private_bytes(

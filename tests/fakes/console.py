@@ -95,12 +95,14 @@ class Console:
 
     def call(self, *arguments: str, text: bytes = b"", **more: Any) -> Done:
         """The product with these arguments, to its end."""
-        done = subprocess.run(
-            (*self.before, PROGRAM, *arguments),
-            **{"cwd": self.work, "env": self.environ, "input": text, "capture_output": True} | more,
-            timeout=PATIENCE,
-            check=False,
-        )
+        settings: dict[str, Any] = {
+            "cwd": self.work,
+            "env": self.environ,
+            "input": text,
+            "capture_output": True,
+        }
+        command = (*self.before, PROGRAM, *arguments)
+        done = subprocess.run(command, **settings | more, timeout=PATIENCE, check=False)
         return Done(done.returncode, done.stdout or b"", (done.stderr or b"").decode().splitlines())
 
     def run(self, *argv: str, options: Sequence[str] = (), text: bytes = b"", **more: Any) -> Done:
@@ -109,9 +111,9 @@ class Console:
 
     def start(self, *argv: str, options: Sequence[str] = (), **more: Any) -> "subprocess.Popen[bytes]":
         """`run`, going on; CMD's stdin, stdout and stderr are pipes."""
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = (*self.before, PROGRAM, "run", *options, "--", *argv)
-        return subprocess.Popen(command, **{"cwd": self.work, "env": self.environ, **pipes, **more})
+        settings: dict[str, Any] = {"cwd": self.work, "env": self.environ}
+        settings |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen((*self.before, PROGRAM, "run", *options, "--", *argv), **settings | more)
 
     def records(self, event: str = "") -> list[Record]:
         """All records of all runs, file by file, each file's chain checked."""

@@ -108,9 +108,11 @@ class Gateway:
         """Waits until no connection is open any more."""
         self.until(lambda: self.proxies.live(self.session.id) == 0, "the end of every connection")
 
-    def open(self, session_id: str, rules: EgressRules, limits: Limits = ROOMY) -> tuple[Session, int, int]:
+    def open(
+        self, session_id: str, rules: EgressRules, limits: Limits = ROOMY, upstream_proxy: str | None = None
+    ) -> tuple[Session, int, int]:
         """One more session, with the ports of its proxies."""
-        return self.call(lambda: self._open(session_id, rules, limits))
+        return self.call(lambda: self._open(session_id, rules, limits, upstream_proxy))
 
     def close(self, session: Session) -> None:
         """Ends a session."""
@@ -189,11 +191,14 @@ class Gateway:
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         self._errors.extend(f"left running: {task!r}" for task in left)
 
-    def _open(self, session_id: str, rules: EgressRules, limits: Limits) -> tuple[Session, int, int]:
+    def _open(
+        self, session_id: str, rules: EgressRules, limits: Limits, upstream_proxy: str | None = None
+    ) -> tuple[Session, int, int]:
         session = open_session(SessionRequest(session_id, rules, STAMP, new_secret()), self.sessions, self.log)
         http, socks = _listening(), _listening()
         ports = (http.getsockname()[1], socks.getsockname()[1])
-        self.proxies.open(session, limits, http, socks, own_ports=frozenset(ports))
+        own_ports = frozenset(ports)
+        self.proxies.open(session, limits, http, socks, own_ports=own_ports, upstream_proxy=upstream_proxy)
         return session, *ports
 
     def _close(self, session: Session) -> None:

@@ -5,9 +5,8 @@ import os
 import pwd
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fakes.origin import Origin
@@ -121,7 +120,8 @@ class SshServer:
 
     def _serve(self, wire: Wire) -> None:
         wire.socket.settimeout(None)
-        subprocess.run(self._command(), stdin=wire.socket, stdout=wire.socket, check=False)
+        connection = wire.socket.fileno()
+        subprocess.run(self._command(), stdin=connection, stdout=connection, check=False)
 
     def _command(self) -> Sequence[str]:
         server = (SSHD, "-i", "-f", str(self.config), "-E", str(self._folder / "sshd.log"))

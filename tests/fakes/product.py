@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 # The script that the installation put beside the interpreter of the tests, and that interpreter for Python clients.
 PROGRAM = Path(sys.executable).with_name("agent-gateway")
@@ -26,7 +28,9 @@ REFUSED = "refused.test"
 
 BACKENDS = {"on": "native", "off": "none"}
 START_LINES = {
-    "on": re.compile(r"agent sandbox ON \(.+: namespace isolation, no kernel boundary; file rules: existing-only\)"),
+    "on": re.compile(
+        r"agent sandbox ON \(.+: namespace isolation, no kernel boundary; file rules: existing-only\)"
+    ),
     "off": re.compile(r"agent sandbox DISABLED by --sandbox off"),
 }
 CLOSING_LINE = re.compile(
@@ -34,7 +38,7 @@ CLOSING_LINE = re.compile(
     r"0 pushes forwarded, 0 refused; 0 violations; log: (.+\.jsonl)"
 )
 
-Record = Mapping[str, object]
+Record = Mapping[str, Any]
 # How often the log has a record of this state, transport, target and code.
 Log = Counter[tuple[str, str, str, str]]
 
@@ -88,10 +92,20 @@ class Done:
 
 @dataclass
 class Running:
-    """A run that goes on. Changes."""
+    """A run that goes on. Use with `with`: a test that fails in the middle leaves nothing behind."""
 
     process: "subprocess.Popen[str]"
     product: "Product"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.communicate(timeout=PATIENCE)
 
     def tell(self, line: str) -> None:
         """A line to CMD's standard input."""
@@ -124,7 +138,13 @@ class Product:
     ports: list[int] = field(default_factory=lambda: [80, 443])
 
     def __post_init__(self) -> None:
-        for folder in (self.home, self.work, self.folder / "run", self.folder / "config", self.folder / "state"):
+        for folder in (
+            self.home,
+            self.work,
+            self.folder / "run",
+            self.folder / "config",
+            self.folder / "state",
+        ):
             folder.mkdir(parents=True)
         self.environment = {
             "HOME": str(self.home),
@@ -154,7 +174,9 @@ class Product:
         """Allows a server of this machine under a name: every setting that takes. Returns `HOST:PORT`."""
         self.hosts[host] = address
         literal = f"[{address}]" if ":" in address else address
-        entries = {"allow": host, "addresses": f"{literal}:{port}"} | ({"raw": f"{host}:{port}"} if raw else {})
+        entries = {"allow": host, "addresses": f"{literal}:{port}"} | (
+            {"raw": f"{host}:{port}"} if raw else {}
+        )
         for name, entry in entries.items():
             if entry not in self.egress[name]:
                 self.egress[name].append(entry)
@@ -204,16 +226,25 @@ class Product:
         assert closing, stderr
         log = Path(closing[3])
         assert log.parent == self.audit
-        records = tuple(record for record in read_log(log) if "session" in record)
-        stamps = {json.dumps(record["sandbox"]) for record in records if record["event"] != "config"}
-        assert [json.loads(stamp)["backend"] for stamp in stamps] == [BACKENDS[self.sandbox]]
+        records = tuple(record for record in read_log(log) if record["session"])
+        assert {record["sandbox"]["backend"] for record in records} == {BACKENDS[self.sandbox]}
         return Done(status, stdout, "".join(said), records, int(closing[1]), int(closing[2]))
 
     def _command(self, argv: Sequence[str], options: Sequence[str]) -> list[str]:
         config = self.folder / "config.yaml"
         egress = {**self.egress, "hosts": self.hosts, "ports": self.ports}
         config.write_text(json.dumps({"egress": egress}, indent=1))
-        return [str(PROGRAM), "run", "--config", str(config), "--sandbox", self.sandbox, *options, "--", *argv]
+        return [
+            str(PROGRAM),
+            "run",
+            "--config",
+            str(config),
+            "--sandbox",
+            self.sandbox,
+            *options,
+            "--",
+            *argv,
+        ]
 
 
 def read_log(path: Path) -> list[Record]:

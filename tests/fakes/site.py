@@ -56,7 +56,11 @@ class Site:
 
 @contextmanager
 def open_site(
-    product: Product, authority: Authority, routes: Mapping[str, Route] | None = None, *, address: str = "127.0.0.1"
+    product: Product,
+    authority: Authority,
+    routes: Mapping[str, Route] | None = None,
+    *,
+    address: str = "127.0.0.1",
 ) -> Iterator[Site]:
     """Opens the site and lets the product's sessions reach it."""
     pages = {**PAGES, **(routes or {})}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Protocol, Self
 
 CHUNK = 1 << 16
 # Seconds between two looks at whether the server is to end.
@@ -72,9 +72,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(
-        self, web: Web, routes: Mapping[str, Route], host: str, tls: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, web: Web, routes: Mapping[str, Route], host: str, tls: ssl.SSLContext | None) -> None:
         self.web = web
         self.routes = routes
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -167,7 +165,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _exactly(stream: _Readable, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         raise EOFError(f"the client sent {len(data)} of {size} bytes")

@@ -22,10 +22,9 @@ from gateway.policy.egress import (
     decide_address,
     decide_authority,
     decide_name,
-    refusal_message,
-    shown_host,
 )
 from gateway.policy.hosts import HostError, HostMatcher, HostPattern, PortError, split_authority
+from gateway.policy.refusals import refusal_message
 
 
 def matcher(rule: str, *texts: str, deny: bool = False) -> HostMatcher:
@@ -566,69 +565,3 @@ def test_the_codes_are_those_of_the_contract() -> None:
     policy += " timeout limit internal"
     upstream = "dns_failed connect_refused unreachable connect_timeout"
     assert [str(code) for code in Code] == f"{policy} {upstream}".split()
-
-
-@pytest.mark.parametrize("code", Code)
-def test_a_refusal_says_whose_it_is_and_what_does_not_help(code: Code) -> None:
-    decision = Decision(Verdict.DENY, "deny.txt:3", "the host is not wanted here", code)
-    message = refusal_message(decision, "evil.test", 443)
-    for part in (
-        "sandbox's network policy",
-        "evil.test",
-        "443",
-        "the host is not wanted here",
-        "deny.txt:3",
-        code,
-    ):
-        assert part in message
-    for part in ("DNS", "proxy", "flags", "will not help"):
-        assert part in message
-    assert ".." not in message
-    assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("evil.test:443", ("`--allow evil.test`", "egress.allow")),
-        ("bad.wild.test:443", ("--allow", "egress.allow", "tell the operator")),
-        ("140.82.112.3:443", ("name", "--allow", "egress.addresses")),
-        ("api.allowed.test:25", ("egress.ports", "egress.raw")),
-        ("a b:443", ("ASCII",)),
-    ],
-)
-def test_a_refusal_says_how_to_ask(text: str, parts: tuple[str, ...]) -> None:
-    request = ask(text)
-    message = refusal_message(decide(rules(), request), request.host, request.port)
-    assert [part for part in parts if part not in message] == []
-
-
-def test_a_refusal_without_a_port_names_none() -> None:
-    request = ask("api.allowed.test:443x")
-    message = refusal_message(decide(rules(), request), request.host, request.port)
-    assert "port -1" not in message
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("api.allowed.test", "api.allowed.test"),
-        ("a\nb", "a\\nb"),
-        ("a\x1b[2Jb", "a\\x1b[2Jb"),
-        ("\u202ea\u2028", "\\u202ea\\u2028"),
-        ("\u0430", "\\u0430"),
-        ("\ud800", "\\ud800"),
-        ("a" * 300, "a" * 300),
-        ("a" * 301, "a" * 297 + "..."),
-        ("\0" * 100000, ("\\x00" * 75)[:297] + "..."),
-    ],
-)
-def test_a_shown_host_is_printable_and_short(text: str, shown: str) -> None:
-    assert shown_host(text) == shown
-
-
-@given(st.text(max_size=400), st.integers(-1, 70000), st.text(max_size=50))
-def test_a_refusal_is_one_printable_line(host: str, port: int, reason: str) -> None:
-    message = refusal_message(Decision(Verdict.DENY, "default", reason, Code.NOT_LISTED), host, port)
-    assert message.isascii()
-    assert message.isprintable()
