@@ -49,11 +49,16 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One thing that happened. `session` is None for what concerns the process; `fields` hold JSON values."""
+    """One thing that happened. `session` is None for what concerns the process; `fields` hold JSON values.
+
+    `text` are further fields as `policy.record` writes them, `truncated` whether one of those was cut.
+    """
 
     kind: EventKind
     fields: Mapping[str, object]
     session: Session | None = None
+    text: str = ""
+    truncated: bool = False
 
 
 @dataclass(slots=True)
@@ -169,9 +174,12 @@ class AuditLog:
                     _close(file)
 
     def _line(self, event: AuditEvent) -> bytes:
-        if not _COMMON.isdisjoint(event.fields):
-            raise ValueError("a field bears the name of one that every record has")
-        body, truncated = write_fields(event.fields)
+        body, truncated = event.text, event.truncated
+        if event.fields:
+            if not _COMMON.isdisjoint(event.fields):
+                raise ValueError("a field bears the name of one that every record has")
+            written, cut = write_fields(event.fields)
+            body, truncated = body + written, truncated or cut
         identity = self._identity(event.session)
         mark = ',"truncated":true' if truncated or identity.truncated else ""
         return (

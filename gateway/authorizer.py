@@ -30,6 +30,7 @@ from gateway.policy.egress import (
 from gateway.policy.hosts import literal_text
 from gateway.policy.limits import Allowance, Limits, decide_limit
 from gateway.policy.masking import mask_host, mask_path
+from gateway.policy.record import write_fields, write_text
 from gateway.session import Session
 
 Request = EgressRequest | AddressRequest | NameRequest | AuthorityRequest
@@ -165,7 +166,7 @@ class Authorizer:
 
     def open(self, attempt: Attempt) -> Decision:
         """Records an allowed connection (or one request of it) before the client is told yes."""
-        if not self._record(attempt, _described(attempt, "opened", Verdict.ALLOW, "", attempt.rule)):
+        if not self._record(attempt, "opened", Verdict.ALLOW, "", attempt.rule):
             self._count(attempt.session).denied += 1
             return INTERNAL
         if not attempt.opened:
@@ -180,16 +181,7 @@ class Authorizer:
             verdict, code = decision.verdict, decision.code
             rule = decision.rule or rule
         self._count_end(attempt, verdict)
-        fields = _described(attempt, "closed", verdict, code, rule)
-        fields |= {
-            "bytes_up": figures.bytes_up,
-            "bytes_down": figures.bytes_down,
-            "duration_ms": figures.duration_ms,
-            "close": figures.close,
-        }
-        if figures.status:
-            fields["status"] = figures.status
-        self._record(attempt, fields)
+        self._record(attempt, "closed", verdict, code, rule, _written(figures))
 
     def counts(self, session_id: str) -> Counts:
         """What was allowed and denied in a session so far; goes on counting until `forget`."""
@@ -211,7 +203,7 @@ class Authorizer:
     def _refused(self, attempt: Attempt, decision: Decision) -> None:
         attempt.refused = True
         self._count(attempt.session).denied += 1
-        self._write_refusal(attempt, decision, {})
+        self._write_refusal(attempt, decision)
 
     def _refused_by_limit(self, attempt: Attempt, decision: Decision) -> None:
         attempt.refused = True
@@ -223,7 +215,7 @@ class Authorizer:
         if held is None:
             # The first is recorded at once, so that nobody waits for the news; from then on one record a second.
             self._limited[attempt.session.id] = _Coalesced(now, attempt, decision)
-            self._write_refusal(attempt, decision, {})
+            self._write_refusal(attempt, decision)
         else:
             held.attempt, held.decision = attempt, decision
             held.more += 1
@@ -233,18 +225,21 @@ class Authorizer:
         if not held.more:
             del self._limited[held.attempt.session.id]
             return None
-        self._write_refusal(held.attempt, held.decision, {"count": held.more})
+        self._write_refusal(held.attempt, held.decision, f',"count":{held.more}')
         held.second, held.more = now, 0
         return held
 
-    def _write_refusal(self, attempt: Attempt, decision: Decision, more: dict[str, object]) -> None:
-        fields = _described(attempt, "refused", Verdict.DENY, decision.code, decision.rule)
-        self._record(attempt, fields | more)
+    def _write_refusal(self, attempt: Attempt, decision: Decision, more: str = "") -> None:
+        self._record(attempt, "refused", Verdict.DENY, decision.code, decision.rule, more)
 
-    def _record(self, attempt: Attempt, fields: dict[str, object]) -> bool:
-        """Whether the record stands in the log. Says so loudly when it begins to fail, and when it has recovered."""
+    def _record(
+        self, attempt: Attempt, state: str, verdict: Verdict, code: str, rule: str, more: str = ""
+    ) -> bool:
+        """Whether the record stands in the log. Says so loudly when it begins to fail, and when it has recovered.
+        `more` are further fields, written."""
         try:
-            self.log.append(AuditEvent(EventKind.EGRESS, fields, attempt.session))
+            text, truncated = _described(attempt, state, verdict, code, rule)
+            self.log.append(AuditEvent(EventKind.EGRESS, {}, attempt.session, text + more, truncated))
         except AuditError as error:
             if not self._lost:
                 _log.error("records are lost, and every connection is refused meanwhile: %s", error)
@@ -287,22 +282,29 @@ def _decide(rules: EgressRules, request: Request) -> Decision:
             assert_never(request)
 
 
-def _described(attempt: Attempt, state: str, verdict: Verdict, code: str, rule: str) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "connection": attempt.connection,
-        "state": state,
-        "transport": attempt.transport.value,
-        "host": mask_host(attempt.host),
-        "port": attempt.port if attempt.port >= 0 else None,
-        "verdict": verdict.value,
-        "code": str(code),
-        "rule": rule,
-    }
+def _described(attempt: Attempt, state: str, verdict: Verdict, code: str, rule: str) -> tuple[str, bool]:
+    """The fields of an `egress` record, written, and whether one was cut. Two are written for every connection, so
+    they go straight into text; what a client may have put into them goes through `policy.record`."""
+    port = attempt.port if attempt.port >= 0 else "null"
+    text = (
+        f',"connection":"{attempt.connection}","state":"{state}","transport":"{attempt.transport.value}"'
+        f'{write_text("host", mask_host(attempt.host))},"port":{port}'
+        f',"verdict":"{verdict.value}","code":"{code}"{write_text("rule", rule)}'
+    )
+    truncated = False
     if attempt.address:
-        fields["address"] = attempt.address
+        text += write_text("address", attempt.address)
     if attempt.sni:
-        fields["sni"] = mask_host(attempt.sni)
+        text += write_text("sni", mask_host(attempt.sni))
     if attempt.method:
-        fields["method"] = attempt.method
-        fields["path"] = mask_path(attempt.path)
-    return fields
+        asked, truncated = write_fields({"method": attempt.method, "path": mask_path(attempt.path)})
+        text += asked
+    return text, truncated
+
+
+def _written(figures: Figures) -> str:
+    text = (
+        f',"bytes_up":{figures.bytes_up},"bytes_down":{figures.bytes_down},"duration_ms":{figures.duration_ms}'
+        f"{write_text('close', figures.close)}"
+    )
+    return f'{text},"status":{figures.status}' if figures.status else text

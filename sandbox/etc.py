@@ -74,8 +74,17 @@ def _listed(root: str) -> Iterator[str]:
         if _LISTED(name):
             yield os.path.join(root, name)
     for listed in LISTED:
-        if "/" in listed and os.path.lexists(os.path.join(root, listed)):
-            yield os.path.join(root, listed)
+        path = os.path.join(root, listed)
+        if "/" in listed and os.path.lexists(path) and _is_open(os.path.dirname(path)):
+            yield path
+
+
+def _is_open(folder: str) -> bool:
+    """Whether everybody may reach what is in a directory."""
+    try:
+        return bool(os.stat(folder).st_mode & stat.S_IXOTH)
+    except OSError:
+        return False
 
 
 def _open_part(path: str, budget: list[int], depth: int) -> tuple[list[EtcEntry], bool]:

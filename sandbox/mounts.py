@@ -23,9 +23,10 @@ from sandbox.layout import (
     system_folders,
 )
 from sandbox.masks import Mask, MaskKind, Search
-from sandbox.paths import Survey, Tools, path_inside
+from sandbox.paths import path_inside
 from sandbox.places import Guard, guard, resolve_bind, within
 from sandbox.spec import SandboxSpec
+from sandbox.survey import Survey, Tools
 
 # Fixed, since the network namespace is the session's own: what a proxy, a SOCKS server and "3180" are known by.
 HTTP_PORT, SOCKS_PORT, GATEWAY_PORT = 3128, 1080, 3180
@@ -44,7 +45,11 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class WrapPlan:
-    """All of one wrap. `binds` and `masks` are those in places that others can write; `verify.py` looks at them."""
+    """All of one wrap.
+
+    `binds` (everything bound but the system) and `masks` say what `verify.py` has to find; `visible` are the
+    directories to be seen, `home`, `path`, `variables` and `git_config` what the environment is told.
+    """
 
     arguments: tuple[str, ...]
     files: tuple[DataFile, ...]
@@ -82,31 +87,35 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
         survey.command(spec.command[0], spec.workdir)
     survey.search_folders()
     masks = _find_masks(spec, binds)
+    shown = _in_order(home, [*(Bind(path, True) for path in survey.tools.binds), *binds])
     arguments = [
         *NAMESPACES,
         *base_arguments(),
         *etc_arguments(),
         *_links(survey.tools, is_visible),
-        *_places(home, [*(Bind(path, True) for path in survey.tools.binds), *binds]),
+        *(
+            part
+            for bind in shown
+            for part in ("--ro-bind" if bind.read_only else "--bind", bind.path, bind.path)
+        ),
         *_mask_arguments(masks),
     ]
     if len(arguments) > ARGUMENT_LIMIT:
         raise GatewayError(
             "the wrap needs more mounts than bubblewrap takes", "bind fewer or smaller directories"
         )
-    path = path_inside(spec.search_path, lambda folder: survey.shows(folder))
     inside = home or "/tmp/home"
     return WrapPlan(
-        tuple(arguments),
-        tuple(own_files(inside, spec.git_config)),
-        binds,
-        masks,
-        python,
-        inside,
-        path,
-        (*system, *(bind.path for bind in binds), *survey.tools.binds),
-        tuple(sorted(survey.tools.variables.items())),
-        GIT_CONFIG if spec.git_config else "",
+        arguments=tuple(arguments),
+        files=tuple(own_files(inside, spec.git_config)),
+        binds=shown,
+        masks=masks,
+        python=python,
+        home=inside,
+        path=path_inside(spec.search_path, survey.shows),
+        visible=(*system, *(bind.path for bind in shown)),
+        variables=tuple(sorted(survey.tools.variables.items())),
+        git_config=GIT_CONFIG if spec.git_config else "",
     )
 
 
@@ -182,13 +191,12 @@ def _links(tools: Tools, is_visible: Callable[[str], bool]) -> Iterator[str]:
             yield from ("--symlink", target, path)
 
 
-def _places(home: str, binds: list[Bind]) -> Iterator[str]:
-    """Everything bound, parents before children; of two at one place the later wins."""
-    found = {bind.path: bind.read_only for bind in binds}
+def _in_order(home: str, binds: list[Bind]) -> tuple[Bind, ...]:
+    """Everything bound, parents before children; of two at one place the later counts, and the home is writable."""
+    found = {bind.path: bind for bind in binds}
     if home:
-        found[home] = False
-    for path in sorted(found, key=lambda path: (path.count("/"), path)):
-        yield from ("--ro-bind" if found[path] else "--bind", path, path)
+        found[home] = Bind(home, False)
+    return tuple(found[path] for path in sorted(found, key=lambda path: (path.count("/"), path)))
 
 
 def _mask_arguments(masks: tuple[Mask, ...]) -> Iterator[str]:

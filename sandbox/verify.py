@@ -15,6 +15,10 @@ from sandbox.mounts import WrapPlan
 from sandbox.places import within
 
 
+# bubblewrap fills these itself.
+OWN_TREES = ("/dev", "/proc")
+
+
 @dataclass(frozen=True, slots=True)
 class Mounted:
     """One line of mountinfo (proc_pid_mountinfo(5)): what of which device is where."""
@@ -59,21 +63,20 @@ def compare(plan: WrapPlan, outside: Mapping[str, Mounted], inside: Mapping[str,
     for mask in plan.masks:
         if mask.kind in (MaskKind.PIN, MaskKind.READ_ONLY):
             expected[mask.path] = mask.kind is MaskKind.READ_ONLY
-    emptied = {mask.path for mask in plan.masks} - set(expected)
     for path, read_only in expected.items():
         mounted = inside.get(path)
         if mounted is None or (mounted.device, mounted.root) != source_of(path, outside):
             return f"{path} is not what it was a moment ago"
         if read_only and not mounted.read_only:
             return f"{path} is not read-only"
-    for path in emptied:
-        if path not in inside:
-            return f"{path} is not hidden"
+    for mask in plan.masks:
+        if mask.path not in inside:
+            return f"{mask.path} is not hidden"
+    planned = {"/", *plan.arguments}  # every place of a mount is an argument
     for point, mounted in inside.items():
-        planned = point in expected or point in emptied or point == plan.home
-        if planned or not any(within(point, bind.path) for bind in plan.binds):
+        if point in planned or any(within(point, own) for own in OWN_TREES):
             continue
-        there = outside.get(point)  # a file system mounted below the bind, which comes along
+        there = outside.get(point)  # a file system mounted below a bind, which comes along
         if there is None or (there.device, there.root) != (mounted.device, mounted.root):
             return f"something is mounted on {point}"
     return ""

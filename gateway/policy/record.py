@@ -45,6 +45,11 @@ def write_fields(fields: Mapping[str, object]) -> tuple[str, bool]:
     return "".join(parts), truncated
 
 
+def write_text(name: str, text: str) -> str:
+    """The same for one text of at most `MAX_TEXT` characters; what is longer is cut without a word."""
+    return _pair(name, text) if len(text) <= _SHORT else _named(name) + _json(_clean(text)[0])
+
+
 @lru_cache(_REMEMBERED)
 def _named(name: str) -> str:
     return f",{_json(name)}:"

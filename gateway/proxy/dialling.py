@@ -103,7 +103,7 @@ def _look_up(host: str) -> tuple[Address, ...]:
 
 
 def is_own_address(address: Address) -> bool:
-    """Is this an address of this machine? Asked of the kernel anew every second."""
+    """Is this an address of this machine? Asked of the kernel anew every second. UpstreamError when it cannot say."""
     return _is_bindable(address, int(time.monotonic()))
 
 
@@ -111,7 +111,13 @@ def is_own_address(address: Address) -> bool:
 def _is_bindable(address: Address, _second: int) -> bool:
     """The kernel lets a socket bind to the machine's own addresses only."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    with contextlib.closing(socket.socket(family, socket.SOCK_DGRAM)) as probe:
+    try:
+        probe = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError as error:
+        if error.errno == errno.EAFNOSUPPORT:
+            return False
+        raise _translated(error) from error
+    with contextlib.closing(probe):
         try:
             probe.bind((str(address), 0))
         except OSError:
@@ -180,7 +186,10 @@ async def _abandon(running: dict["asyncio.Task[Peer]", Address]) -> None:
 
 async def _dial_one(address: Address, port: int, reactor: Reactor) -> Peer:
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:  # no descriptor left, or no IPv6 here
+        raise _translated(error) from error
     peer: Peer | None = None
     try:
         connection.setblocking(False)

@@ -78,14 +78,14 @@ def _response_length(status: int, method: bytes, lengths: set[bytes], codings: l
     """Bytes of the body, None when chunked, -1 until the server closes (RFC 9112 section 6.3). FramingError."""
     if len(lengths) > 1 or (lengths and codings) or codings not in ([], [b"chunked"]):
         raise FramingError("the server's response gives its length in two ways or in an unknown coding")
-    length = lengths.pop() if lengths else b""
-    if length and not _DIGITS.fullmatch(length):
+    length = lengths.pop() if lengths else None
+    if length is not None and not _DIGITS.fullmatch(length):
         raise FramingError("the server's response gives no number for its length")
     if method == b"HEAD" or status < 200 or status in _NO_BODY:
         return 0
     if codings:
         return None
-    return int(length) if length else -1
+    return -1 if length is None else int(length)
 
 
 class _State(Enum):

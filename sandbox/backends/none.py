@@ -169,8 +169,8 @@ class Kept:
         if self._child.wait(TEARDOWN_DEADLINE) is None:
             self._child.kill()
             self._child.wait(TEARDOWN_DEADLINE)
-        with self._answer:  # a waiting `wait` has its answer by now
-            self._channel.close()
+        self.wait()  # what the keeper said last, or the end of the channel
+        self._channel.close()
         for listener in (self.http, self.socks, self.gateway):
             listener.close()
         os.close(self._complaint)

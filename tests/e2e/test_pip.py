@@ -28,6 +28,6 @@ def test_refused(product: Product, site: Site) -> None:
     product.activate(PYTHON)
     done = product.run("sh", "-c", script, options=OPTIONS)
     assert done.status == 1
-    assert "Tunnel connection failed: 403 Forbidden" in done.stderr
+    assert "403 Forbidden" in done.stderr
     assert not (product.work / "installed").exists()
-    assert done.log == was_refused("connect", site.refused_secure, 2)
+    assert set(done.log) == set(was_refused("connect", site.refused_secure))

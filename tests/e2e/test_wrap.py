@@ -30,6 +30,8 @@ for name in sys.argv[2:]:
     except socket.gaierror as error:
         print("no address")
 """
+# Nobody listens there; or the kernel has no IPv6.
+WITHOUT_IPV6 = ("ECONNREFUSED", "EADDRNOTAVAIL", "EAFNOSUPPORT")
 
 
 def test_nothing_is_reached_without_the_proxies(wrapped: Product, authority: Authority) -> None:
@@ -44,7 +46,8 @@ def test_nothing_is_reached_without_the_proxies(wrapped: Product, authority: Aut
         arguments = ("python", "-c", DIRECT, str(site.plain.port), ORIGIN, "github.com")
         done = wrapped.run("sh", "-c", script, "sh", *arguments)
         assert (site.plain.connections, site.secure.connections) == (0, 0)
-    refused = ["ECONNREFUSED", "ECONNREFUSED", "ENETUNREACH", "ENETUNREACH"]
-    assert done.lines == [*refused, "no address", "no address", "exit 6", "exit 7"]
+    local, local_v6, *rest = done.lines
+    assert (local, local_v6 in WITHOUT_IPV6) == ("ECONNREFUSED", True)
+    assert rest == ["ENETUNREACH", "ENETUNREACH", "no address", "no address", "exit 6", "exit 7"]
     assert done.egress == ()
     assert (done.allowed, done.denied) == (0, 0)

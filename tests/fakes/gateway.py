@@ -118,6 +118,11 @@ class Gateway:
         """Ends a session."""
         self.call(lambda: self._close(session))
 
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """What was logged as an error so far."""
+        return tuple(self._errors)
+
     def take_errors(self) -> list[str]:
         """What was logged as an error so far, which the test expected."""
         return self.call(self._taken)

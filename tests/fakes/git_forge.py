@@ -5,6 +5,7 @@ import os
 import pwd
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.fakes.wire import Wire
 SSHD = "/usr/sbin/sshd"
 NAME = "project.git"
 BRANCH = "main"
+_AS_ROOT = sys.platform == "linux" and os.geteuid() == 0
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "A. U. Thor",
@@ -85,8 +87,9 @@ class SshServer:
     """
 
     def __init__(self, folder: Path) -> None:
+        assert os.access(SSHD, os.X_OK), f"{SSHD} is missing: install openssh-server"
         self._folder = folder
-        self.user = "git" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+        self.user = "git" if _AS_ROOT else pwd.getpwuid(os.geteuid()).pw_name
         self.identity = _new_key(folder / "identity")
         host_key = _new_key(folder / "host")
         self.known = " ".join(host_key.with_suffix(".pub").read_text().split()[:2])
@@ -125,7 +128,7 @@ class SshServer:
 
     def _command(self) -> Sequence[str]:
         server = (SSHD, "-i", "-f", str(self.config), "-E", str(self._folder / "sshd.log"))
-        if os.geteuid() != 0:
+        if not _AS_ROOT:
             return server
         # Root's sshd wants an account for its unprivileged half and an empty directory, which only a service's start
         # makes; both are put into a mount namespace of its own.

@@ -1,22 +1,24 @@
 """The way out through the proxy of a company network: asked for vetted addresses, and for nothing else."""
 
 import base64
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gateway.policy.egress import Transport
+from gateway.policy.egress import EgressRules, Transport
 from gateway.proxy.company_proxy import read_company_proxy
 from tests.fakes.asking import (
     CONNECT,
     HTTP,
+    SOCKS,
     TRANSPORTS,
     answer,
     ask,
     assert_refused,
     assert_upstream_trouble,
-    get_head,
     start,
     tunnel,
 )
@@ -24,7 +26,7 @@ from tests.fakes.certificate import client_context, server_context
 from tests.fakes.gateway import Gateway
 from tests.fakes.origin import Origin, answering, closed_port, full_backlog, http_origin
 from tests.fakes.rules import GOOD, rules_for
-from tests.fakes.wire import Wire
+from tests.fakes.wire import PATIENCE, Message, Wire
 
 every_transport = pytest.mark.parametrize("transport", TRANSPORTS, ids=str)
 
@@ -54,16 +56,203 @@ def company_proxy(said: bytes = b"HTTP/1.1 200 OK\r\nVia: corp\r\n\r\n") -> Orig
 
     def talk(wire: Wire) -> None:
         line, fields = wire.head()
-        asked.append((line, fields))
+        origin.requests.append(Message(line, fields, b""))
         wire.send(said)
-        if b" 200 " in said:
-            target, _, port = line.split(" ")[1].rpartition(":")
-            with Wire.to(int(port), target.strip("[]")) as onward:
-                onward.send(wire.some())
-                while data := onward.some():
-                    wire.send(data)
+        if b" 200 " not in said:
+            wire.rest()
+            return
+        target, _, port = line.split(" ")[1].rpartition(":")
+        with Wire.to(int(port), target.strip("[]")) as onward:
+            back = threading.Thread(target=_pass_on, args=(onward, wire), daemon=True)
+            back.start()
+            _pass_on(wire, onward)
+            back.join(PATIENCE)
 
-    asked: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     origin = Origin(talk)
-    origin.asked = asked  # type: ignore[attr-defined]  # what it was asked for, for the test
     return origin
+
+
+def _pass_on(source: Wire, destination: Wire) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.some():
+            destination.send(data)
+        destination.finish()
+
+
+@contextlib.contextmanager
+def behind(proxy: str, rules: EgressRules, folder: Path) -> Iterator[Gateway]:
+    """A gateway whose session goes out through this proxy."""
+    with Gateway(folder, rules) as gateway:
+        session, gateway.http, gateway.socks = gateway.open("s2", rules, upstream_proxy=proxy)
+        gateway.session = session
+        yield gateway
+
+
+def url(origin: Origin, userinfo: str = "") -> str:
+    return f"http://{userinfo}127.0.0.1:{origin.port}"
+
+
+@every_transport
+def test_way_out(transport: Transport, tmp_path: Path) -> None:
+    """The proxy is asked for the vetted address, with its credentials, which stand in no record."""
+    with http_origin(answering()) as origin, company_proxy() as proxy:
+        with behind(url(proxy, "user:pa55w0rd-of-corp@"), rules_for(origin.port), tmp_path) as gateway:
+            told = ask(gateway, transport, GOOD, origin.port)
+            assert told.granted
+            told.wire.close()
+            gateway.settle()
+            asked = proxy.requests[0]
+            assert asked.line == f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1"
+            assert asked.field("Host") == f"127.0.0.1:{origin.port}"
+            assert asked.field("Proxy-Authorization") == "Basic dXNlcjpwYTU1dzByZC1vZi1jb3Jw"
+            assert gateway.resolver.asked == [GOOD]
+            opened = gateway.records()[0]
+            assert (opened["host"], opened["address"]) == (GOOD, "127.0.0.1")
+            log = gateway.raw_log()
+            assert b"pa55w0rd" not in log
+            assert b"dXNlcjpw" not in log
+
+
+def test_tls_through_it(tmp_path: Path) -> None:
+    with http_origin(answering(b"secret"), tls=server_context()) as origin, company_proxy() as proxy:
+        with behind(url(proxy), rules_for(origin.port), tmp_path) as gateway:
+            wire = tunnel(gateway, CONNECT, origin.port)
+            wire.start_tls(client_context(), GOOD)
+            wire.send(f"GET / HTTP/1.1\r\nHost: {GOOD}\r\n\r\n".encode())
+            assert wire.message().body == b"secret"
+            wire.close()
+
+
+def test_target_on_ipv6(tmp_path: Path) -> None:
+    with http_origin(answering(), host="::1") as origin, company_proxy() as proxy:
+        with behind(url(proxy), rules_for(origin.port, hosts=("::1",)), tmp_path) as gateway:
+            gateway.resolver.answer(GOOD, ("::1",))
+            told = ask(gateway, HTTP, GOOD, origin.port)
+            assert told.granted
+            told.wire.close()
+            assert proxy.requests[0].line == f"CONNECT [::1]:{origin.port} HTTP/1.1"
+            assert proxy.requests[0].field("Proxy-Authorization") is None
+
+
+def test_proxy_with_a_name(tmp_path: Path) -> None:
+    """It is the operator's, so it may stand anywhere."""
+    with http_origin(answering()) as origin, company_proxy() as proxy:
+        with behind(f"http://proxy.corp.test:{proxy.port}", rules_for(origin.port), tmp_path) as gateway:
+            assert ask(gateway, HTTP, GOOD, origin.port).granted
+            assert gateway.resolver.asked == [GOOD, "proxy.corp.test"]
+
+
+@every_transport
+@pytest.mark.parametrize("host", ["evil.test", "bad.wild.test", "127.0.0.1"])
+def test_refused_host(host: str, transport: Transport, tmp_path: Path) -> None:
+    """The proxy hears nothing of it."""
+    with company_proxy() as proxy, behind(url(proxy), rules_for(), tmp_path) as gateway:
+        told = ask(gateway, transport, host, 443)
+        assert_refused(gateway, told, "not_listed", "denied", "ip_literal")
+        assert proxy.accepted == 0
+
+
+@every_transport
+def test_refused_address(transport: Transport, tmp_path: Path) -> None:
+    """The address is vetted here, whoever dials it."""
+    with company_proxy() as proxy, behind(url(proxy), rules_for(), tmp_path) as gateway:
+        gateway.resolver.answer(GOOD, ("10.0.0.5",))
+        told = ask(gateway, transport, GOOD, 443)
+        assert_refused(gateway, told, "resolved_address", address="10.0.0.5")
+        assert proxy.accepted == 0
+
+
+@every_transport
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 403 Forbidden\r\n\r\nno",
+        b"HTTP/1.0 502 Bad Gateway\r\n\r\n",
+        b"HTTP/1.1\r\n\r\n",
+        b"SSH-2.0-x\r\n\r\n",
+        b"HTTP/1.1 403 X\r\nX: " + b"a" * 70_000,
+    ],
+    ids=["407", "403", "502", "no status", "no HTTP", "endless"],
+)
+def test_proxy_that_says_no(said: bytes, transport: Transport, tmp_path: Path) -> None:
+    """Trouble upstream, never a refusal of the sandbox."""
+    with company_proxy(said) as proxy, behind(url(proxy), rules_for(8080), tmp_path) as gateway:
+        told = ask(gateway, transport, GOOD, 8080)
+        if told.message is not None:
+            assert "company proxy" in str(told.message.json()["message"])
+        assert_upstream_trouble(gateway, told, "unreachable", host=GOOD, port=8080)
+        proxy.wait_ended(1)
+
+
+def _hang_up(wire: Wire) -> None:
+    wire.head()
+
+
+def _listen(wire: Wire) -> None:
+    wire.rest()
+
+
+def _reset(wire: Wire) -> None:
+    wire.head()
+    wire.reset()
+
+
+@every_transport
+@pytest.mark.parametrize("talk", [_hang_up, _reset])
+def test_proxy_that_hangs_up(talk: Callable[[Wire], None], transport: Transport, tmp_path: Path) -> None:
+    with Origin(talk) as proxy, behind(url(proxy), rules_for(8080), tmp_path) as gateway:
+        assert_upstream_trouble(gateway, ask(gateway, transport, GOOD, 8080), "unreachable")
+
+
+@every_transport
+def test_proxy_that_does_not_answer(transport: Transport, tmp_path: Path) -> None:
+    """At its deadline."""
+    with Origin(_listen) as proxy, behind(url(proxy), rules_for(8080), tmp_path) as gateway:
+        wire = start(gateway, transport, GOOD, 8080)
+        proxy.wait_accepted(1)
+        gateway.until(lambda: proxy.received.endswith(b"\r\n\r\n"))
+        gateway.advance(10.1)
+        assert_upstream_trouble(gateway, answer(wire, transport), "connect_timeout")
+        proxy.wait_ended(1)
+
+
+@every_transport
+def test_proxy_that_cannot_be_reached(transport: Transport, tmp_path: Path) -> None:
+    with closed_port() as port, behind(f"http://127.0.0.1:{port}", rules_for(8080), tmp_path) as gateway:
+        told = ask(gateway, transport, GOOD, 8080)
+        assert not told.granted
+        told.wire.close()
+        assert [record["state"] for record in gateway.records()] == ["closed"]
+        assert gateway.records()[0]["verdict"] == "allow"
+    with full_backlog() as port, behind(f"http://127.0.0.1:{port}", rules_for(8080), tmp_path / "2") as gateway:
+        wire = start(gateway, transport, GOOD, 8080)
+        gateway.until(lambda: gateway.resolver.asked == [GOOD])
+        gateway.advance(11)
+        assert_upstream_trouble(gateway, answer(wire, transport), "connect_timeout")
+
+
+def test_proxy_without_an_address(tmp_path: Path) -> None:
+    with behind("http://proxy.corp.test:1", rules_for(8080), tmp_path) as gateway:
+        gateway.resolver.answer("proxy.corp.test", ())
+        assert_upstream_trouble(gateway, ask(gateway, HTTP, GOOD, 8080), "dns_failed")
+
+
+@pytest.mark.parametrize("transport", [CONNECT, SOCKS], ids=str)
+def test_server_that_speaks_first(transport: Transport, tmp_path: Path) -> None:
+    """What comes in one packet with the proxy's yes is the server's, and counted as such."""
+    said = b"HTTP/1.1 200 OK\r\n\r\nSSH-2.0-x\r\n"
+
+    def talk(wire: Wire) -> None:
+        wire.head()
+        wire.send(said)
+        wire.send(wire.some())
+
+    with Origin(talk) as proxy, behind(url(proxy), rules_for(8080, raw=[(GOOD, 8080)]), tmp_path) as gateway:
+        wire = tunnel(gateway, transport, 8080)
+        assert wire.until(b"\r\n") == b"SSH-2.0-x\r\n"
+        wire.send(b"hello")
+        assert wire.exactly(5) == b"hello"
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert (closed["bytes_up"], closed["bytes_down"]) == (5, 11 + 5)

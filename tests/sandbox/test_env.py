@@ -161,9 +161,13 @@ def test_values_do_not_show() -> None:
 def test_ssh_command_survives_both_shells() -> None:
     """Git's shell first, then ssh's own percent signs, then the shell that runs the proxy command."""
     command = ssh_command(("/a b/py'thon", "-I", "/100%/connect.py"), ENDPOINTS)
-    outer = subprocess.run(("sh", "-c", f"printf '%s\\n' {command}"), capture_output=True, text=True, check=True)
+    outer = subprocess.run(
+        ("sh", "-c", f"printf '%s\\n' {command}"), capture_output=True, text=True, check=True
+    )
     ssh, option, setting = outer.stdout.splitlines()
     assert (ssh, option) == ("ssh", "-o")
-    proxy = setting.removeprefix("ProxyCommand=").replace("%h", "git.test").replace("%p", "22").replace("%%", "%")
+    proxy = (
+        setting.removeprefix("ProxyCommand=").replace("%h", "git.test").replace("%p", "22").replace("%%", "%")
+    )
     words = ["/a b/py'thon", "-I", "/100%/connect.py", "127.0.0.1:1080", "127.0.0.1:3128", "git.test", "22"]
     assert shlex.split(proxy) == words

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import GatewayError
-from sandbox.gitconfig import SETTINGS_LIMIT, Setting, git_config_text, is_kept, parse_listing, read_user_settings
+from sandbox.gitconfig import (
+    SETTINGS_LIMIT,
+    Setting,
+    git_config_text,
+    is_kept,
+    parse_listing,
+    read_user_settings,
+)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +141,9 @@ def test_git_of_the_worktree_is_not_run(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
     read_user_settings(environment, worktree=str(tmp_path))
     assert not (tmp_path / "ran").exists()
-    assert read_user_settings({"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin"}, worktree=str(tmp_path)) == ()
+    assert (
+        read_user_settings({"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin"}, worktree=str(tmp_path)) == ()
+    )
 
 
 def test_endless_listing_is_refused() -> None:

@@ -140,7 +140,9 @@ def test_separate_git_directory(tmp_path: Path) -> None:
     assert find(tree) == str(tmp_path / "aside.git")
 
 
-@pytest.mark.parametrize("name", ["with space", "semi;colon", "hash#tag", "ünïcode", "a'b", "-dash", "new\nline"])
+@pytest.mark.parametrize(
+    "name", ["with space", "semi;colon", "hash#tag", "ünïcode", "a'b", "-dash", "new\nline"]
+)
 def test_unusual_names(tmp_path: Path, name: str) -> None:
     main = repository(tmp_path / name / "main")
     found = find(linked(main, tmp_path / name / "linked"))
@@ -189,7 +191,9 @@ def test_pointer_to_somebody_elses_linked_worktree(tmp_path: Path, tree: Path) -
     refused(tree)
 
 
-@pytest.mark.parametrize("target", ["/", "/etc", "/proc/self", "/dev/null", "/missing/.git", "..", "../..", ""])
+@pytest.mark.parametrize(
+    "target", ["/", "/etc", "/proc/self", "/dev/null", "/missing/.git", "..", "../..", ""]
+)
 def test_pointer_to_anything(tree: Path, target: str) -> None:
     point(tree, target)
     # An empty path is the worktree itself, which git refuses as well; nothing more is shown for it.
@@ -290,14 +294,18 @@ def test_repository_around_the_entry_that_is_none(tmp_path: Path) -> None:
         ("", False),
     ],
 )
-def test_what_a_submodules_directory_must_say(tmp_path: Path, tree: Path, config: str, followed: bool) -> None:
+def test_what_a_submodules_directory_must_say(
+    tmp_path: Path, tree: Path, config: str, followed: bool
+) -> None:
     target = pretend(tmp_path / "target")
     (target / "config").write_text(config.format(tree))
     point(tree, target)
     assert find(tree) == str(target) if followed else refused(tree)
 
 
-@pytest.mark.parametrize("text", ["", "gitdir {}\n", "GITDIR: {}\n", "# gitdir: {}\n", "x\ngitdir: {}\n", "{}"])
+@pytest.mark.parametrize(
+    "text", ["", "gitdir {}\n", "GITDIR: {}\n", "# gitdir: {}\n", "x\ngitdir: {}\n", "{}"]
+)
 def test_pointer_that_is_none(tmp_path: Path, tree: Path, text: str) -> None:
     point(tree, repository(tmp_path / "other") / ".git", text)
     assert find(tree) == ""

@@ -146,7 +146,9 @@ def test_not_refused(path: str, read_only: bool) -> None:
     assert PAPER.refusal(path, read_only) == ""
 
 
-@pytest.mark.parametrize("path", ["/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/bin", "/lib", "/boot"])
+@pytest.mark.parametrize(
+    "path", ["/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/bin", "/lib", "/boot"]
+)
 def test_system_directories_are_read_only(path: str) -> None:
     assert PAPER.refusal(path, read_only=False) == "system directories are read-only"
     assert PAPER.refusal(path, read_only=True) == ""
@@ -174,7 +176,9 @@ def test_managed_opens_nothing_else() -> None:
         assert PAPER.refusal(path, read_only=True, managed=True)
 
 
-NAMES = st.sampled_from(["home", "dev", ".ssh", ".config", "gh", ".local", "state", "agent-gateway", "run", "etc", "x"])
+NAMES = st.sampled_from(
+    ["home", "dev", ".ssh", ".config", "gh", ".local", "state", "agent-gateway", "run", "etc", "x"]
+)
 
 
 @given(st.lists(NAMES, max_size=6).map(lambda parts: "/" + "/".join(parts)), st.booleans())
@@ -198,7 +202,14 @@ def test_read_only_is_never_refused_where_writing_is_allowed(path: str) -> None:
 
 
 def test_lists_are_normalised_and_without_repetition() -> None:
-    for places in (SECRET_PLACES, KERNEL_PLACES, RUNTIME_PLACES, MANAGED_PLACES, SYSTEM_SECRETS, SYSTEM_ROOTS):
+    for places in (
+        SECRET_PLACES,
+        KERNEL_PLACES,
+        RUNTIME_PLACES,
+        MANAGED_PLACES,
+        SYSTEM_SECRETS,
+        SYSTEM_ROOTS,
+    ):
         assert len(set(places)) == len(places)
         assert all(place == os.path.normpath(place) for place in places)
     assert not [place for place in SECRET_PLACES if place.startswith(("/", ".."))]

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sandbox.processes import processes, wait_for_end
 from tests.sandbox.wrapping import NOBODY, PATIENCE, PYTHON, SOURCES, Place, as_ordinary, read_until, terminal
 
 
@@ -79,7 +81,9 @@ def test_worktree_is_writable_and_the_rest_is_not_there(place: Place) -> None:
 def test_home_is_private_and_kept(place: Place) -> None:
     inside = place.state / "workspaces/default/home"
     assert lines(place.sh('echo kept > "$HOME/file"; echo "$HOME"')) == [str(inside)]
-    assert lines(place.sh('cat ~/file; stat -c %a ~; python3 -c "import pwd,os; print(pwd.getpwuid(os.getuid())[5])"')) == [
+    assert lines(
+        place.sh('cat ~/file; stat -c %a ~; python3 -c "import pwd,os; print(pwd.getpwuid(os.getuid())[5])"')
+    ) == [
         "kept",
         "700",
         str(inside),
@@ -88,7 +92,10 @@ def test_home_is_private_and_kept(place: Place) -> None:
 
 @pytest.mark.parametrize("mode", ["review", "plan", "orchestrate"])
 def test_other_modes_read_only(place: Place, mode: str) -> None:
-    assert lines(place.sh("touch x 2>/dev/null || echo no; echo yes > ~/x; cat ~/x", mode=mode)) == ["no", "yes"]
+    assert lines(place.sh("touch x 2>/dev/null || echo no; echo yes > ~/x; cat ~/x", mode=mode)) == [
+        "no",
+        "yes",
+    ]
 
 
 def test_bound_directories(place: Place) -> None:
@@ -152,7 +159,14 @@ def test_protected_paths(place: Place) -> None:
 
 
 def test_denied_names_that_exist(place: Place) -> None:
-    names = (".env", "deep/down/server.key", "cert.pem", ".vscode/tasks.json", ".mcp.json", ".claude/settings.json")
+    names = (
+        ".env",
+        "deep/down/server.key",
+        "cert.pem",
+        ".vscode/tasks.json",
+        ".mcp.json",
+        ".claude/settings.json",
+    )
     for name in names:
         place.write(place.worktree / name, "old")
     allowed = (".env.example", "node_modules/package/cacert.pem", ".claude/notes")
@@ -180,7 +194,16 @@ def test_hidden_files(place: Place) -> None:
 
 # --- Git ------------------------------------------------------------------------------------------
 
-IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@b.test", "-c", "init.defaultBranch=main", "-c", "gc.auto=0")
+IDENTITY = (
+    "-c",
+    "user.name=A",
+    "-c",
+    "user.email=a@b.test",
+    "-c",
+    "init.defaultBranch=main",
+    "-c",
+    "gc.auto=0",
+)
 
 
 def git(place: Place, *arguments: str, cwd: Path | None = None) -> None:
@@ -190,7 +213,9 @@ def git(place: Place, *arguments: str, cwd: Path | None = None) -> None:
     subprocess.run(command, cwd=cwd or place.worktree, check=True, capture_output=True, env=environment)
 
 
-COMMIT = "git -c user.name=A -c user.email=a@b.test commit -q --allow-empty -m inside && git log --format=%s -1"
+COMMIT = (
+    "git -c user.name=A -c user.email=a@b.test commit -q --allow-empty -m inside && git log --format=%s -1"
+)
 
 
 def test_repository(place: Place) -> None:
@@ -253,10 +278,20 @@ def test_pointer_that_does_not_point_back(place: Place) -> None:
 
 
 def test_environment_is_clean(place: Place) -> None:
-    host = {"LD_PRELOAD": "/x.so", "GH_TOKEN": "t", "TERM": "dumb", "ANTHROPIC_API_KEY": "k", "PYTHONPATH": "/x"}
+    host = {
+        "LD_PRELOAD": "/x.so",
+        "GH_TOKEN": "t",
+        "TERM": "dumb",
+        "ANTHROPIC_API_KEY": "k",
+        "PYTHONPATH": "/x",
+    }
     found = dict(line.split("=", 1) for line in lines(place.run("env", _host=host)))
     assert not {"LD_PRELOAD", "GH_TOKEN", "PYTHONPATH"} & set(found)
-    assert (found["TERM"], found["ANTHROPIC_API_KEY"], found["AGENT_GATEWAY_SANDBOX"]) == ("dumb", "k", "native")
+    assert (found["TERM"], found["ANTHROPIC_API_KEY"], found["AGENT_GATEWAY_SANDBOX"]) == (
+        "dumb",
+        "k",
+        "native",
+    )
     assert (found["HTTPS_PROXY"], found["TMPDIR"]) == ("http://127.0.0.1:3128", "/tmp")
 
 
@@ -375,34 +410,121 @@ def test_ignored_signals_stay_ignored(place: Place) -> None:
     assert lines(place.sh("kill -HUP $$; echo alive", _ignored=[int(signal.SIGHUP)])) == ["alive"]
 
 
+# --- Ways out -------------------------------------------------------------------------------------
+
+ATTACKS = """
+import ctypes, errno, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *arguments):
+    result = getattr(libc, name)(*arguments)
+    print(name, "done" if result >= 0 else errno.errorcode[ctypes.get_errno()])
+def opened(path, mode):
+    try:
+        open(path, mode).close()
+        print(path, "opened")
+    except OSError as error:
+        print(path, errno.errorcode[error.errno])
+call("unshare", 0x10000000)
+call("unshare", 0x00020000)
+call("mount", b"none", b"/tmp", b"tmpfs", 0, None)
+call("umount2", b"/proc/sys", 2)
+call("chroot", b"/tmp")
+call("setns", 0, 0)
+for family in (socket.AF_VSOCK, socket.AF_PACKET, 38):
+    try:
+        socket.socket(family, socket.SOCK_STREAM)
+        print(int(family), "opened")
+    except OSError as error:
+        print(int(family), errno.errorcode[error.errno])
+call("syscall", 425, 1, None)
+call("syscall", 435, None, 0)
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger"):
+    opened(path, "r+b")
+for path in ("/proc/kmsg", "/proc/kcore", "/dev/mem", "/proc/1/environ", "/dev/kvm"):
+    opened(path, "rb")
+print(os.path.exists("/sys"), os.path.exists("/run/agent-gateway/stub.py"))
+status = dict(line.split(":\\t", 1) for line in open("/proc/1/status").read().splitlines())
+print("init", status["CapEff"], status["Seccomp"])
+"""
+
+
+def test_ways_out_are_closed(place: Place) -> None:
+    done = lines(place.run("python3", "-c", ATTACKS))
+    # What is not there at all on this kernel is as good as closed.
+    closed = {"EPERM", "EACCES", "ENOENT", "ENOSYS", "EAFNOSUPPORT", "EROFS", "ENXIO"}
+    open_ways = [
+        line for line in done[:-2] if line.split()[-1] not in closed and line != "/proc/1/environ opened"
+    ]
+    assert open_ways == []
+    assert done[:6] == [
+        f"{name} EPERM" for name in ("unshare", "unshare", "mount", "umount2", "chroot", "setns")
+    ]
+    assert done[6:11] == [
+        "40 EAFNOSUPPORT",
+        "17 EAFNOSUPPORT",
+        "38 EAFNOSUPPORT",
+        "syscall ENOSYS",
+        "syscall ENOSYS",
+    ]
+    assert done[-2:] == ["False True", "init 0000000000000000 2"]
+
+
+def test_sockets_of_the_host_are_not_reached(place: Place) -> None:
+    """A service listens in the worktree, and one on an abstract name."""
+    abstract = f"\0agent-gateway-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as named, socket.socket(socket.AF_UNIX) as nameless:
+        named.bind(str(place.worktree / "service"))
+        nameless.bind(abstract)
+        named.listen()
+        nameless.listen()
+        (place.worktree / "service").chmod(0o777)
+        script = """
+import socket, sys
+for address in ("service", sys.argv[1].replace("@", "\\0")):
+    try:
+        socket.socket(socket.AF_UNIX).connect(address)
+        print("connected")
+    except OSError as error:
+        print(error.strerror)
+"""
+        done = place.run("python3", "-c", script, abstract.replace("\0", "@"))
+        assert lines(done) == ["Connection refused", "Connection refused"]
+
+
+def test_stopped_init_does_not_hold_the_launcher(place: Place) -> None:
+    script = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+libc.ptrace(16, 1, None, None)
+"""
+    assert place.run("python3", "-c", script).returncode in (0, 137)
+
+
+def test_race_for_a_masked_name_is_noticed(place: Place) -> None:
+    """Somebody swaps a masked file for a link while wraps are made: each run is right or refused."""
+    place.write(place.home / "notes", "private")
+    place.write(place.worktree / ".env", "old")
+    swap = f"""
+import os
+while True:
+    os.rename("{place.worktree}/.env", "{place.worktree}/aside")
+    os.symlink("{place.home}/notes", "{place.worktree}/.env")
+    os.unlink("{place.worktree}/.env")
+    os.rename("{place.worktree}/aside", "{place.worktree}/.env")
+"""
+    swapper = subprocess.Popen([PYTHON, "-c", swap])
+    try:
+        for _ in range(20):
+            done = place.sh("cat .env aside 2>/dev/null; true")
+            assert done.returncode in (0, 125), done.stderr
+            assert "private" not in done.stdout
+    finally:
+        swapper.kill()
+        swapper.wait()
+
+
 # --- The end --------------------------------------------------------------------------------------
-
-
-def processes(mark: str) -> list[int]:
-    """The processes whose command line holds a mark."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                text = Path("/proc", name, "cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in text:
-                found.append(int(name))
-    return found
-
-
-def wait_for_end(numbers: list[int]) -> None:
-    """Waits until processes are gone: their descriptors become readable."""
-    for number in numbers:
-        try:
-            descriptor = os.pidfd_open(number)
-        except ProcessLookupError:
-            continue
-        import select
-
-        assert select.select([descriptor], [], [], 30)[0], f"{number} lives"
-        os.close(descriptor)
 
 
 DAEMON = "setsid sh -c 'exec sleep 1000{mark}' & echo ready; exec sleep 2000{mark}"
@@ -438,7 +560,11 @@ def test_destroy_leaves_nothing() -> None:
     with place_of("root" if os.geteuid() == 0 else "ordinary") as place:
         before = sorted(os.listdir("/proc/self/fd"))
         spec = SandboxSpec(
-            "s", "w", "a", (SandboxBindMount(str(place.worktree), str(place.worktree)),), user_home=str(place.home)
+            "s",
+            "w",
+            "a",
+            (SandboxBindMount(str(place.worktree), str(place.worktree)),),
+            user_home=str(place.home),
         )
         running = Bubblewrap().launch(spec)
         mark = f"4000{os.getpid()}"

@@ -1,0 +1,368 @@
+"""The search for names that exist and are denied: what gets which mask, in real trees."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import GatewayError
+from sandbox import masks
+from sandbox.filerules import FileRules, NameRules
+from sandbox.masks import Mask, MaskKind, Search
+from tests.sandbox.wrapping import NOBODY
+
+PIN, READ_ONLY, FILE, FOLDER = MaskKind.PIN, MaskKind.READ_ONLY, MaskKind.EMPTY_FILE, MaskKind.EMPTY_FOLDER
+
+
+def build(root: Path, names: tuple[str, ...]) -> None:
+    """Files; "name/" is a directory, "name -> target" a link."""
+    for name in names:
+        path, arrow, target = name.partition(" -> ")
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if arrow:
+            place.symlink_to(target)
+        elif path.endswith("/"):
+            place.mkdir(exist_ok=True)
+        else:
+            place.touch()
+
+
+def search(
+    root: Path,
+    rules: FileRules | None = None,
+    read_only: bool = False,
+    **more: Mapping[str, bool] | tuple[str, ...],
+) -> Search:
+    """A walk over one bound directory; `roots` are other binds, `sealed` protected paths, both relative."""
+    roots = {
+        str(root): read_only,
+        **{str(root / name): only for name, only in dict(more.get("roots", {})).items()},
+    }
+    sealed = [str(root / name) for name in more.get("sealed", ())]
+    found = Search(NameRules(rules or FileRules()), roots, sealed)
+    found.walk(str(root), read_only)
+    return found
+
+
+def masked(root: Path, found: Search) -> dict[str, MaskKind]:
+    """The masks, relative to the root."""
+    assert all(path == mask.path for path, mask in found.masks.items())
+    return {os.path.relpath(path, root): mask.kind for path, mask in found.masks.items()}
+
+
+# A repository as git makes it, as far as the search looks at it.
+GIT = (".git/HEAD", ".git/objects/", ".git/refs/", ".git/hooks/", ".git/config")
+GIT_MASKS = {".git": PIN, ".git/hooks": READ_ONLY, ".git/config": READ_ONLY}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ((), {}),
+        (("README.md", "src/main.py", "keys", "a.pem.txt", "monkey", ".envrc", ".env.example"), {}),
+        ((".env", "deep/down/.env.local"), {".env": READ_ONLY, "deep/down/.env.local": READ_ONLY}),
+        ((".ENV", "Server.KEY"), {".ENV": READ_ONLY, "Server.KEY": READ_ONLY}),
+        # a directory of a denied name is one mask, and not searched
+        ((".vscode/settings.json", ".vscode/.env"), {".vscode": READ_ONLY}),
+        ((".env/bin/python",), {".env": READ_ONLY}),
+        # by the end of the path
+        (
+            (".claude/settings.json", ".claude/notes", ".claude/agents/a.md", "x/.claude/hooks/"),
+            {".claude/settings.json": READ_ONLY, ".claude/agents": READ_ONLY, "x/.claude/hooks": READ_ONLY},
+        ),
+        # installed packages bring keys of their own
+        (("node_modules/a/cert.pem", "venv/lib/python3/site-packages/certifi/cacert.pem"), {}),
+        (("deep/node_modules/.env", "node_modules.old/a.pem"), {"node_modules.old/a.pem": READ_ONLY}),
+        (("node_modules",), {}),
+        # repositories
+        (GIT, GIT_MASKS),
+        ((*GIT, ".git/config.worktree"), {**GIT_MASKS, ".git/config.worktree": READ_ONLY}),
+        ((*GIT, ".git/objects/a.pem", ".git/refs/heads/.env"), GIT_MASKS),
+        ((".git/HEAD", ".git/objects/", ".git/refs/"), {".git": PIN}),
+        (
+            tuple(f"nested/{name}" for name in GIT),
+            {f"nested/{name}": kind for name, kind in GIT_MASKS.items()},
+        ),
+        # a bare one, and the directories of submodules
+        (
+            ("bare.git/HEAD", "bare.git/objects/", "bare.git/refs/", "bare.git/config"),
+            {"bare.git": PIN, "bare.git/config": READ_ONLY},
+        ),
+        (
+            (*GIT, *(f".git/modules/lib/part/{name.removeprefix('.git/')}" for name in GIT)),
+            {
+                **GIT_MASKS,
+                ".git/modules/lib/part": PIN,
+                ".git/modules/lib/part/hooks": READ_ONLY,
+                ".git/modules/lib/part/config": READ_ONLY,
+            },
+        ),
+        # entries of linked worktrees
+        (
+            (*GIT, ".git/worktrees/one/commondir", ".git/worktrees/one/gitdir", ".git/worktrees/one/HEAD"),
+            {
+                **GIT_MASKS,
+                ".git/worktrees/one": PIN,
+                ".git/worktrees/one/commondir": READ_ONLY,
+                ".git/worktrees/one/gitdir": READ_ONLY,
+            },
+        ),
+        # what is none: its names are ordinary ones
+        ((".git/HEAD", ".git/objects/", ".git/config", ".git/.env"), {".git/.env": READ_ONLY}),
+        # the pointer of a linked worktree or submodule
+        ((".git", "lib/part/.git"), {".git": READ_ONLY, "lib/part/.git": READ_ONLY}),
+        # a link is masked where it leads, if that is shown
+        ((".env -> config/values", "config/values"), {"config/values": READ_ONLY}),
+        ((".env -> /etc/hostname", "a.pem -> ../outside", "b.key -> missing", "c.key -> c.key"), {}),
+        # links are not followed in the search
+        (("real/.env", "link -> real"), {"real/.env": READ_ONLY}),
+        (("loop -> .", "up -> ..", "root -> /"), {}),
+        ((".git/hooks -> ../scripts", *GIT[:3], "scripts/"), {".git": PIN, "scripts": READ_ONLY}),
+        ((".git/hooks -> /usr/share", *GIT[:3]), {".git": PIN}),
+    ],
+)
+def test_masks(tmp_path: Path, names: tuple[str, ...], expected: dict[str, MaskKind]) -> None:
+    build(tmp_path / "work", names)
+    (tmp_path / "work").mkdir(exist_ok=True)
+    assert masked(tmp_path / "work", search(tmp_path / "work")) == expected
+
+
+def test_git_directory_that_is_a_link_stays_usable(tmp_path: Path) -> None:
+    """Where it leads gets the masks of a repository, and not one over all of it."""
+    build(tmp_path, (*(f"kept/{name}" for name in GIT), ".git -> kept/.git"))
+    assert masked(tmp_path, search(tmp_path)) == {f"kept/{name}": kind for name, kind in GIT_MASKS.items()}
+
+
+def test_real_repositories(tmp_path: Path) -> None:
+    main = tmp_path / "main"
+    script = f"""
+    git init -q {main} && cd {main}
+    git -c user.name=A -c user.email=a@b.test commit -q --allow-empty -m first
+    git worktree add -q {main}/trees/one && git init -q --bare {main}/bare.git"""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(("sh", "-ec", script), env=environment, check=True, capture_output=True)
+    assert masked(main, search(main)) == {
+        **GIT_MASKS,
+        ".git/worktrees/one": PIN,
+        ".git/worktrees/one/commondir": READ_ONLY,
+        ".git/worktrees/one/gitdir": READ_ONLY,
+        "trees/one/.git": READ_ONLY,
+        "bare.git": PIN,
+        "bare.git/hooks": READ_ONLY,
+        "bare.git/config": READ_ONLY,
+    }
+
+
+# --- Hiding ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("globs", "names", "expected"),
+    [
+        (("plans.*",), ("plans.txt", "x/plans.md", "plan"), {"plans.txt": FILE, "x/plans.md": FILE}),
+        (("private",), ("private/.env", "x/private"), {"private": FOLDER, "x/private": FILE}),
+        (("ROOT/a/*",), ("a/one", "a/b/two", "b/one"), {"a/one": FILE, "a/b": FOLDER}),
+        (("*/a",), ("x/a -> ../b", "b"), {"b": FILE}),
+        (("*/a",), ("x/a -> ../b", "b/"), {"b": FOLDER}),
+        # hidden beats unwritable
+        ((".env",), (".env", ".env.local"), {".env": FILE, ".env.local": READ_ONLY}),
+    ],
+)
+def test_hidden(
+    tmp_path: Path, globs: tuple[str, ...], names: tuple[str, ...], expected: dict[str, MaskKind]
+) -> None:
+    build(tmp_path, names)
+    rules = FileRules(deny_read=tuple(glob.replace("ROOT", str(tmp_path)) for glob in globs))
+    assert masked(tmp_path, search(tmp_path, rules)) == expected
+
+
+def test_read_only_bind_needs_only_what_hides(tmp_path: Path) -> None:
+    build(tmp_path, (*GIT, ".env", "plans", "trees/.git"))
+    found = search(tmp_path, FileRules(deny_read=("plans",)), read_only=True)
+    assert masked(tmp_path, found) == {"plans": FILE}
+
+
+@pytest.mark.parametrize("folder", ["node_modules", "site-packages"])
+def test_rules_of_the_operator_hold_among_installed_packages(tmp_path: Path, folder: str) -> None:
+    """Only the shipped names make an exception there; what somebody spelled out is meant."""
+    build(
+        tmp_path, (f"{folder}/a/plans", f"{folder}/a/b/lock", f"{folder}/a/cert.pem", f"{folder}/.vscode/x")
+    )
+    rules = FileRules(deny_read=("plans",), deny_write=("lock",))
+    assert masked(tmp_path, search(tmp_path, rules)) == {
+        f"{folder}/a/plans": FILE,
+        f"{folder}/a/b/lock": READ_ONLY,
+    }
+
+
+# --- Sockets --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory whose path is short enough for sockets."""
+    root = Path(tempfile.mkdtemp(prefix="mask-", dir="/tmp")).resolve()
+    root.chmod(0o755)
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("folder", [".", "deep/down", ".git", "node_modules/x", "site-packages"])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_sockets_of_the_host(short: Path, folder: str, read_only: bool) -> None:
+    build(short, (*GIT, f"{folder}/file"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{short}/{folder}/s")
+    os.mkfifo(short / folder / "pipe")
+    found = masked(short, search(short, read_only=read_only))
+    assert found[os.path.normpath(f"{folder}/s")] is FILE
+    assert set(found) == {os.path.normpath(f"{folder}/s"), *(() if read_only else GIT_MASKS)}
+
+
+# --- Several binds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        (False, False, {"inner/values": READ_ONLY}),
+        (False, True, {}),  # it cannot be written anyway
+        (True, False, {"inner/values": READ_ONLY}),
+        (True, True, {}),
+    ],
+)
+def test_the_innermost_bind_decides(
+    tmp_path: Path, outer: bool, inner: bool, expected: dict[str, MaskKind]
+) -> None:
+    build(tmp_path, (".env -> inner/values", "inner/values"))
+    found = Search(NameRules(FileRules()), {str(tmp_path): outer, f"{tmp_path}/inner": inner}, ())
+    found.walk(str(tmp_path), read_only=False)
+    assert masked(tmp_path, found) == expected
+
+
+def test_link_into_another_bind(tmp_path: Path) -> None:
+    build(
+        tmp_path, ("one/.env -> ../two/values", "two/values", "three/values", "one/a.key -> ../three/values")
+    )
+    found = Search(NameRules(FileRules()), {f"{tmp_path}/one": False, f"{tmp_path}/two": False}, ())
+    found.walk(f"{tmp_path}/one", read_only=False)
+    assert masked(tmp_path, found) == {"two/values": READ_ONLY}
+
+
+def test_what_hides_wins_whatever_comes_first(tmp_path: Path) -> None:
+    build(tmp_path, ("a",))
+    for kinds in (
+        (PIN, FILE),
+        (PIN, READ_ONLY, FILE),
+        (FILE, READ_ONLY),
+        (FILE, PIN),
+        (READ_ONLY, PIN, FILE),
+    ):
+        found = Search(NameRules(FileRules()), {str(tmp_path): False}, ())
+        for kind in kinds:
+            found.add(f"{tmp_path}/a", kind)
+        assert masked(tmp_path, found) == {"a": FILE}, kinds
+    found = Search(NameRules(FileRules()), {str(tmp_path): False}, ())
+    for kind in (PIN, READ_ONLY, PIN):
+        found.add(f"{tmp_path}/a", kind)
+    assert masked(tmp_path, found) == {"a": READ_ONLY}
+
+
+# --- Protected paths ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "path", "expected"),
+    [
+        (("a",), "a", {"a": READ_ONLY}),
+        (("a/b/c",), "a/b/c", {"a": PIN, "a/b": PIN, "a/b/c": READ_ONLY}),
+        # what is stronger already stays so
+        ((".vscode/a/b",), ".vscode/a/b", {".vscode": READ_ONLY}),
+        ((".vscode/a/b",), ".vscode", {".vscode": READ_ONLY}),
+        (("plans/a",), "plans/a", {"plans": FOLDER}),
+        (("plans",), "plans", {"plans": FILE}),
+        ((*GIT, ".git/hooks/post-commit"), ".git/hooks/post-commit", GIT_MASKS),
+        ((*GIT, ".git/info/exclude"), ".git/info", {**GIT_MASKS, ".git/info": READ_ONLY}),
+        (GIT, ".git", {**GIT_MASKS, ".git": READ_ONLY}),
+    ],
+)
+def test_protected_path(
+    tmp_path: Path, names: tuple[str, ...], path: str, expected: dict[str, MaskKind]
+) -> None:
+    build(tmp_path, names)
+    found = search(tmp_path, FileRules(deny_read=("plans",)))
+    found.seal(f"{tmp_path}/{path}", str(tmp_path))
+    assert masked(tmp_path, found) == expected
+
+
+def test_names_below_a_protected_path_need_no_mask(tmp_path: Path) -> None:
+    build(tmp_path, ("sealed/.env", "sealed/plans", "open/.env"))
+    found = search(tmp_path, FileRules(deny_read=("plans",)), sealed=("sealed",))
+    assert masked(tmp_path, found) == {"sealed/plans": FILE, "open/.env": READ_ONLY}
+
+
+# --- Limits ---------------------------------------------------------------------------------------
+
+
+def test_as_many_masks_as_allowed_and_one_more(tmp_path: Path) -> None:
+    build(tmp_path, tuple(f"{number}.pem" for number in range(masks.MASK_LIMIT)))
+    assert len(search(tmp_path).masks) == masks.MASK_LIMIT
+    (tmp_path / "more.pem").touch()
+    with pytest.raises(GatewayError) as caught:
+        search(tmp_path)
+    assert caught.value.message.startswith(f"more than {masks.MASK_LIMIT} files")
+    assert "files.allow_write" in caught.value.hint
+
+
+def test_many_names_that_are_allowed(tmp_path: Path) -> None:
+    build(tmp_path, tuple(f"testdata/{number}.pem" for number in range(masks.MASK_LIMIT + 1)))
+    assert search(tmp_path, FileRules(allow_write=("*/testdata/*",))).masks == {}
+
+
+def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "ENTRY_LIMIT", 10)
+    build(tmp_path, tuple(f"{folder}/{number}" for folder in ("a", "b") for number in range(4)))
+    assert search(tmp_path).masks == {}
+    (tmp_path / "b/more").touch()
+    with pytest.raises(GatewayError) as caught:
+        search(tmp_path)
+    assert caught.value.message.startswith("more than 10 files")
+    assert "--sandbox off" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["missing", "file", "loop", "file/below"])
+def test_root_that_cannot_be_listed(tmp_path: Path, name: str) -> None:
+    build(tmp_path, ("file", "loop -> loop"))
+    found = Search(NameRules(FileRules()), {str(tmp_path): False}, ())
+    found.walk(f"{tmp_path}/{name}", read_only=False)
+    assert found.masks == {}
+
+
+def test_closed_directory_is_passed_over(short: Path) -> None:
+    """What the person who wraps cannot list, the wrapped process cannot either."""
+    build(short, ("closed/.env", ".env"))
+    user = os.geteuid()
+    (short / "closed").chmod(0)
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        assert masked(short, search(short)) == {".env": READ_ONLY}
+    finally:
+        os.seteuid(user)
+        (short / "closed").chmod(0o755)
+
+
+def test_unusual_names(tmp_path: Path) -> None:
+    names = ("new\nline.pem", "with space/.env", os.fsdecode(b"\xff.key"), "-rf.pem", "*.pem", "ключ.key")
+    build(tmp_path, names)
+    assert set(masked(tmp_path, search(tmp_path))) == set(names)
+
+
+def test_mask_is_a_value() -> None:
+    assert Mask("/a", PIN) == Mask("/a", MaskKind("pin"))

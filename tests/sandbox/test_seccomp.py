@@ -1,0 +1,354 @@
+"""The system-call filter: its program read by a small interpreter, and loaded for real in a child."""
+
+import errno
+import json
+import platform
+import struct
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.seccomp import ABSENT, ARCHITECTURES, CALLS, FORBIDDEN, JUDGED, LAST_KNOWN_CALL, build_filter
+
+ALLOW = "allow"
+X86, ARM = 0xC000003E, 0xC00000B7  # AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64
+FOREIGN = {
+    "i386": 0x40000003, "arm": 0x40000028, "x32 has the number of x86-64": 0xC000003F, "none": 0, "riscv": 0xC00000F3,
+}  # fmt: skip
+PROGRAMS = {X86: build_filter("x86_64"), ARM: build_filter("aarch64")}
+
+
+# --- The interpreter ------------------------------------------------------------------------------
+
+
+def instructions(program: bytes) -> list[tuple[int, int, int, int]]:
+    """struct sock_filter: code, jump if true, jump if false, value."""
+    return list(struct.iter_unpack("<HBBI", program))
+
+
+def run(program: bytes, arch: int, number: int, arguments: tuple[int, ...] = ()) -> str:
+    """What the kernel would answer: "allow", or the name of an errno. Knows the instructions of linux/bpf_common.h
+    that classic filters of this kind need, and fails on any other."""
+    six = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    data = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, arch, 0, *(value & 0xFFFFFFFFFFFFFFFF for value in six))
+    code = instructions(program)
+    place = accumulator = 0
+    while True:
+        operation, then, otherwise, value = code[place]
+        place += 1
+        match operation:
+            case 0x20:  # load a word
+                assert value % 4 == 0
+                (accumulator,) = struct.unpack_from("<I", data, value)
+            case 0x15:  # jump if equal
+                place += then if accumulator == value else otherwise
+            case 0x25:  # jump if greater
+                place += then if accumulator > value else otherwise
+            case 0x45:  # jump if any of the bits
+                place += then if accumulator & value else otherwise
+            case 0x06:
+                return answer(value)
+            case _:
+                raise AssertionError(f"instruction {operation:#x}")
+
+
+def answer(value: int) -> str:
+    """A seccomp return value in words."""
+    if value == 0x7FFF0000:
+        return ALLOW
+    assert value & 0xFFFF0000 == 0x00050000, hex(value)  # SECCOMP_RET_ERRNO
+    return errno.errorcode[value & 0xFFFF]
+
+
+# --- The shape of the program ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_kernel_would_take_it(machine: str) -> None:
+    """Whole instructions, fewer than BPF_MAXINSNS, every jump forward and inside, a return at the end."""
+    program = build_filter(machine)
+    assert len(program) % 8 == 0
+    code = instructions(program)
+    assert 0 < len(code) <= 4096
+    for place, (operation, then, otherwise, _) in enumerate(code):
+        if operation in (0x15, 0x25, 0x45):
+            assert place + 1 + max(then, otherwise) < len(code)
+        else:
+            assert (then, otherwise) == (0, 0)
+    assert code[-1][0] == 0x06
+
+
+@pytest.mark.parametrize("machine", ["i686", "armv7l", "riscv64", "ppc64le", "s390x", "X86_64", "amd64"])
+def test_no_filter_for_a_machine_without_a_table(machine: str) -> None:
+    assert build_filter(machine) == b""
+
+
+def test_this_machine_by_default() -> None:
+    assert build_filter() == build_filter(platform.machine()) != b""
+
+
+def test_every_call_of_the_table_has_one_answer() -> None:
+    assert set(CALLS) == {*ABSENT, *JUDGED, *FORBIDDEN}
+    assert len(CALLS) == len(ABSENT) + len(JUDGED) + len(FORBIDDEN)
+    for column in (0, 1):
+        numbers = [row[column] for row in CALLS.values() if row[column] is not None]
+        assert len(set(numbers)) == len(numbers)
+    assert all(number is None or number <= LAST_KNOWN_CALL for row in CALLS.values() for number in row)
+
+
+# --- Verdicts -------------------------------------------------------------------------------------
+# Numbers are written out here, from the kernel's tables, and not taken from the module.
+
+TIOCSTI, TIOCLINUX, TCGETS, TIOCGWINSZ, FIONREAD = 0x5412, 0x541C, 0x5401, 0x5413, 0x541B
+HIGH = 1 << 32  # the kernel drops the upper half of these arguments
+
+# (call, x86-64, arm64, arguments, answer)
+VERDICTS: list[tuple[str, int | None, int | None, tuple[int, ...], str]] = [
+    # ordinary work
+    ("read", 0, 63, (), ALLOW),
+    ("write", 1, 64, (), ALLOW),
+    ("openat", 257, 56, (), ALLOW),
+    ("execve", 59, 221, (), ALLOW),
+    ("fork", 57, None, (), ALLOW),
+    ("vfork", 58, None, (), ALLOW),
+    ("kill", 62, 129, (), ALLOW),
+    ("ptrace", 101, 117, (), ALLOW),
+    ("seccomp", 317, 277, (), ALLOW),
+    ("socketpair", 53, 199, (1, 1, 0), ALLOW),
+    ("connect", 42, 203, (), ALLOW),
+    ("openat2", 437, 437, (), ALLOW),
+    ("landlock_create_ruleset", 444, 444, (), ALLOW),
+    ("the last known", 469, 469, (), ALLOW),
+    # the terminal outside
+    ("ioctl", 16, 29, (0, TIOCSTI), "EPERM"),
+    ("ioctl", 16, 29, (0, TIOCLINUX), "EPERM"),
+    ("ioctl", 16, 29, (0, TIOCSTI | HIGH), "EPERM"),
+    ("ioctl", 16, 29, (0, TIOCLINUX | HIGH * 0xFFFFFFFF), "EPERM"),
+    ("ioctl", 16, 29, (TIOCSTI, TCGETS), ALLOW),
+    ("ioctl", 16, 29, (0, TIOCGWINSZ), ALLOW),
+    ("ioctl", 16, 29, (0, FIONREAD), ALLOW),
+    ("ioctl", 16, 29, (0, TIOCSTI - 1), ALLOW),
+    ("ioctl", 16, 29, (0, 0), ALLOW),
+    # sockets by family
+    ("socket", 41, 198, (1, 1, 0), ALLOW),
+    ("socket", 41, 198, (2, 1, 6), ALLOW),
+    ("socket", 41, 198, (10, 2, 17), ALLOW),
+    ("socket", 41, 198, (16, 3, 0), ALLOW),
+    ("socket", 41, 198, (16, 3, 9), "EAFNOSUPPORT"),  # NETLINK_AUDIT
+    ("socket", 41, 198, (16, 3, 12), "EAFNOSUPPORT"),  # NETLINK_NETFILTER
+    ("socket", 41, 198, (16, 3, 15), "EAFNOSUPPORT"),  # NETLINK_KOBJECT_UEVENT
+    ("socket", 41, 198, (40, 1, 0), "EAFNOSUPPORT"),  # AF_VSOCK
+    ("socket", 41, 198, (40 | HIGH, 1, 0), "EAFNOSUPPORT"),
+    ("socket", 41, 198, (2 | HIGH, 1, 0), ALLOW),
+    ("socket", 41, 198, (17, 3, 0), "EAFNOSUPPORT"),  # AF_PACKET
+    ("socket", 41, 198, (15, 3, 2), "EAFNOSUPPORT"),  # AF_KEY
+    ("socket", 41, 198, (29, 3, 1), "EAFNOSUPPORT"),  # AF_CAN
+    ("socket", 41, 198, (30, 2, 0), "EAFNOSUPPORT"),  # AF_TIPC
+    ("socket", 41, 198, (31, 3, 0), "EAFNOSUPPORT"),  # AF_BLUETOOTH
+    ("socket", 41, 198, (38, 5, 0), "EAFNOSUPPORT"),  # AF_ALG
+    ("socket", 41, 198, (44, 3, 0), "EAFNOSUPPORT"),  # AF_XDP
+    ("socket", 41, 198, (0, 0, 0), "EAFNOSUPPORT"),
+    ("socket", 41, 198, (-1, 0, 0), "EAFNOSUPPORT"),
+    # processes and threads, and not namespaces
+    ("clone", 56, 220, (17,), ALLOW),  # SIGCHLD
+    ("clone", 56, 220, (0x3D0F00,), ALLOW),  # a thread of the C library
+    ("clone", 56, 220, (0x4111,), ALLOW),  # posix_spawn: CLONE_VM, CLONE_VFORK, SIGCHLD
+    ("clone", 56, 220, (0x10000000 | 17,), "EPERM"),  # CLONE_NEWUSER
+    ("clone", 56, 220, (0x00020000 | 17,), "EPERM"),  # CLONE_NEWNS
+    ("clone", 56, 220, (0x40000000 | 17,), "EPERM"),  # CLONE_NEWNET
+    ("clone", 56, 220, (0x20000000 | 17,), "EPERM"),  # CLONE_NEWPID
+    ("clone", 56, 220, (0x08000000 | 17,), "EPERM"),  # CLONE_NEWIPC
+    ("clone", 56, 220, (0x04000000 | 17,), "EPERM"),  # CLONE_NEWUTS
+    ("clone", 56, 220, (0x02000000 | 17,), "EPERM"),  # CLONE_NEWCGROUP
+    ("clone", 56, 220, (0x10000000 | 17 | HIGH,), "EPERM"),
+    ("unshare", 272, 97, (0x200,), ALLOW),  # CLONE_FS
+    ("unshare", 272, 97, (0x400,), ALLOW),  # CLONE_FILES
+    ("unshare", 272, 97, (0x10000000,), "EPERM"),
+    ("unshare", 272, 97, (0x00020000,), "EPERM"),
+    ("unshare", 272, 97, (0x80,), "EPERM"),  # CLONE_NEWTIME
+    ("unshare", 272, 97, (0x10000000 | 0x200,), "EPERM"),
+    ("setns", 308, 268, (), "EPERM"),
+    ("clone3", 435, 435, (), "ENOSYS"),
+    # mounts
+    ("mount", 165, 40, (), "EPERM"),
+    ("umount2", 166, 39, (), "EPERM"),
+    ("pivot_root", 155, 41, (), "EPERM"),
+    ("chroot", 161, 51, (), "EPERM"),
+    ("open_tree", 428, 428, (), "EPERM"),
+    ("move_mount", 429, 429, (), "EPERM"),
+    ("fsopen", 430, 430, (), "EPERM"),
+    ("fsconfig", 431, 431, (), "EPERM"),
+    ("fsmount", 432, 432, (), "EPERM"),
+    ("fspick", 433, 433, (), "EPERM"),
+    ("mount_setattr", 442, 442, (), "EPERM"),
+    ("open_tree_attr", 467, 467, (), "EPERM"),
+    # what performs calls unseen, or is most of the kernel's attack surface
+    ("io_uring_setup", 425, 425, (), "ENOSYS"),
+    ("io_uring_enter", 426, 426, (), "ENOSYS"),
+    ("io_uring_register", 427, 427, (), "ENOSYS"),
+    ("bpf", 321, 280, (), "EPERM"),
+    ("userfaultfd", 323, 282, (), "EPERM"),
+    ("perf_event_open", 298, 241, (), "EPERM"),
+    ("open_by_handle_at", 304, 265, (), "EPERM"),
+    # the host's key rings
+    ("add_key", 248, 217, (), "EPERM"),
+    ("request_key", 249, 218, (), "EPERM"),
+    ("keyctl", 250, 219, (), "EPERM"),
+    # the host itself
+    ("acct", 163, 89, (), "EPERM"),
+    ("swapon", 167, 224, (), "EPERM"),
+    ("swapoff", 168, 225, (), "EPERM"),
+    ("reboot", 169, 142, (), "EPERM"),
+    ("quotactl", 179, 60, (), "EPERM"),
+    ("quotactl_fd", 443, 443, (), "EPERM"),
+    ("kexec_load", 246, 104, (), "EPERM"),
+    ("kexec_file_load", 320, 294, (), "EPERM"),
+    ("init_module", 175, 105, (), "EPERM"),
+    ("finit_module", 313, 273, (), "EPERM"),
+    ("delete_module", 176, 106, (), "EPERM"),
+    ("iopl", 172, None, (), "EPERM"),
+    ("ioperm", 173, None, (), "EPERM"),
+    # numbers that are none, or of a convention of their own
+    ("the first unknown", 470, 470, (), "ENOSYS"),
+    ("far beyond", 100_000, 100_000, (), "ENOSYS"),
+    ("-1", 0xFFFFFFFF, 0xFFFFFFFF, (), "ENOSYS"),
+    ("x32 read", 0x40000000, 0x40000000, (), "ENOSYS"),
+    ("x32 socket", 0x40000000 | 41, 0x40000000 | 198, (2, 1, 0), "ENOSYS"),
+    ("x32 ioctl", 0x40000000 | 514, 0x40000000 | 514, (0, TCGETS), "ENOSYS"),
+]
+
+
+@pytest.mark.parametrize(("call", "x86", "arm", "arguments", "expected"), VERDICTS)
+def test_verdict(
+    call: str, x86: int | None, arm: int | None, arguments: tuple[int, ...], expected: str
+) -> None:
+    for arch, number in ((X86, x86), (ARM, arm)):
+        if number is not None:
+            assert run(PROGRAMS[arch], arch, number, arguments) == expected, (call, hex(arch))
+
+
+def test_every_call_of_the_table_has_a_row_above() -> None:
+    rows = {(name, x86, arm) for name, x86, arm, _, _ in VERDICTS}
+    assert {(name, *numbers) for name, numbers in CALLS.items()} <= rows
+
+
+@pytest.mark.parametrize("arch", [*FOREIGN.values(), X86, ARM], ids=[*FOREIGN, "x86-64", "arm64"])
+@pytest.mark.parametrize("own", PROGRAMS)
+def test_foreign_convention_has_no_calls(own: int, arch: int) -> None:
+    """The same number means another call there: not one is looked at."""
+    if arch != own:
+        assert {run(PROGRAMS[own], arch, number) for number in range(LAST_KNOWN_CALL + 2)} == {"ENOSYS"}
+
+
+WORDS = st.integers(0, 2**64 - 1)
+
+
+@given(st.sampled_from([X86, ARM]), st.integers(0, 2**32 - 1) | st.integers(0, 500), st.tuples(*[WORDS] * 6))
+def test_always_an_answer_and_never_yes_to_the_unknown(
+    arch: int, number: int, arguments: tuple[int, ...]
+) -> None:
+    found = run(PROGRAMS[arch], arch, number, arguments)
+    assert found in {ALLOW, "ENOSYS", "EPERM", "EAFNOSUPPORT"}
+    assert number <= LAST_KNOWN_CALL or found == "ENOSYS"
+
+
+@given(st.sampled_from([X86, ARM]), st.integers(0, 500), st.tuples(*[WORDS] * 6), st.tuples(*[WORDS] * 6))
+def test_upper_halves_of_arguments_change_nothing(
+    arch: int, number: int, arguments: tuple[int, ...], others: tuple[int, ...]
+) -> None:
+    mixed = tuple(
+        (high & ~0xFFFFFFFF) | (low & 0xFFFFFFFF) for high, low in zip(others, arguments, strict=True)
+    )
+    assert run(PROGRAMS[arch], arch, number, arguments) == run(PROGRAMS[arch], arch, number, mixed)
+
+
+# --- Loaded ---------------------------------------------------------------------------------------
+
+CHILD = """
+import ctypes, errno, json, os, subprocess, sys, threading
+
+libc = ctypes.CDLL(None, use_errno=True)
+program = bytes.fromhex(sys.argv[1])
+if program:
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    whole = Program(len(program) // 8, program)
+    assert libc.prctl(22, 2, ctypes.byref(whole)) == 0, os.strerror(ctypes.get_errno())  # SECCOMP_MODE_FILTER
+
+def call(number, *arguments):
+    words = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0, 0, 0)][:6]
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), *words)
+    return "done" if result >= 0 else errno.errorcode[ctypes.get_errno()]
+
+answers = [call(number, *arguments) for number, arguments in json.loads(sys.argv[2])]
+done = []
+thread = threading.Thread(target=done.append, args=("thread",))
+thread.start()
+thread.join()
+done.append(subprocess.run(("echo", "process"), capture_output=True, text=True).stdout.strip())
+pid = os.fork()
+if not pid:
+    os._exit(7)
+done.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(json.dumps([answers, done]))
+"""
+
+# (call, arguments, answer); no call in here changes anything, should it be let through.
+LOADED: list[tuple[str, tuple[int, ...], str]] = [
+    ("ioctl", (0, TIOCSTI, 0), "EPERM"),
+    ("ioctl", (0, TIOCLINUX, 0), "EPERM"),
+    ("ioctl", (0, TIOCSTI | HIGH, 0), "EPERM"),
+    ("ioctl", (0, TCGETS, 0), "ENOTTY"),  # the kernel's own answer for no terminal
+    ("socket", (2, 1, 0), "done"),
+    ("socket", (1, 1, 0), "done"),
+    ("socket", (16, 3, 0), "done"),
+    ("socket", (16, 3, 15), "EAFNOSUPPORT"),
+    ("socket", (40, 1, 0), "EAFNOSUPPORT"),
+    ("socket", (38, 5, 0), "EAFNOSUPPORT"),
+    ("clone3", (0, 0), "ENOSYS"),
+    ("io_uring_setup", (1, 0), "ENOSYS"),
+    ("unshare", (0x200,), "done"),
+    ("unshare", (0x10000000,), "EPERM"),
+    ("setns", (2**32 - 1, 0), "EPERM"),
+    ("mount", (0, 0, 0, 0, 0), "EPERM"),
+    ("chroot", (0,), "EPERM"),
+    ("keyctl", (2**32 - 1,), "EPERM"),
+    ("bpf", (2**32 - 1, 0, 0), "EPERM"),
+]
+
+
+def loaded(program: bytes, calls: list[tuple[int, tuple[int, ...]]]) -> tuple[list[str], list[object]]:
+    """The answers of the kernel in a child with this filter, and what ordinary work in it came to."""
+    done = subprocess.run(
+        (sys.executable, "-I", "-c", CHILD, program.hex(), json.dumps(calls)),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    answers, work = json.loads(done.stdout)
+    return answers, work
+
+
+def number_here(call: str) -> int:
+    """A call's number on this machine."""
+    number = CALLS[call][list(ARCHITECTURES).index(platform.machine())]
+    assert number is not None
+    return number
+
+
+def test_loaded_for_real() -> None:
+    calls = [(number_here(name), arguments) for name, arguments, _ in LOADED]
+    unknown: list[tuple[int, tuple[int, ...]]] = [(470, ()), (0x40000000 | 39, ()), (100_000, ())]
+    answers, work = loaded(build_filter(), [*calls, *unknown])
+    assert answers == [expected for _, _, expected in LOADED] + ["ENOSYS"] * len(unknown)
+    assert work == ["thread", "process", 7]
+
+
+def test_without_it_the_kernel_answers_otherwise() -> None:
+    """What shows that the answers above are the filter's."""
+    calls = [(number_here("ioctl"), (0, TIOCSTI, 0)), (number_here("socket"), (16, 3, 15))]
+    assert loaded(b"", calls) == (["ENOTTY", "done"], ["thread", "process", 7])

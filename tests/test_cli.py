@@ -1,0 +1,250 @@
+"""The command line: help and version everywhere, usage errors that start nothing, and exit status whatever happens."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway import __version__
+from tests.fakes.console import PATIENCE, PROGRAM, Console
+
+COMMANDS = ((), ("run",), ("check",), ("check", "host"), ("check", "config"), ("demo",))
+
+
+# --- Help and version -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_version_everywhere(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = Console(tmp_path).call(*command, "--version")
+    assert (done.status, done.lines, done.said) == (0, [f"agent-gateway {__version__}"], [])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_everywhere(tmp_path: Path, command: tuple[str, ...], option: str) -> None:
+    done = Console(tmp_path).call(*command, option)
+    assert (done.status, done.said) == (0, [])
+    assert done.lines[0].startswith(f"usage: {' '.join(('agent-gateway', *command))} ")
+
+
+def test_help_names_every_option_of_run(tmp_path: Path) -> None:
+    shown = Console(tmp_path).call("run", "--help").stdout.decode()
+    for option in ("--config F", "--sandbox {on,off}", "--backend NAME", "--mode {chat,review,plan,orchestrate}",
+                   "--repo PATH", "--bind PATH[:ro]", "--protect PATH", "--state-dir PATH", "--allow DOMAIN",
+                   "--no-network", "--workspace NAME", "--agent ID", "--session ID", "--env NAME[=VALUE]",
+                   "--quiet"):  # fmt: skip
+        assert option in shown, option
+
+
+# --- Usage errors: 2, and nothing is started ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "usage: agent-gateway"),
+        (("serve",), "invalid choice: 'serve'"),
+        (("--unknown",), "usage: agent-gateway"),
+        (("check",), "required: SUBJECT"),
+        (("check", "host"), "required: NAME[:PORT]"),
+        (("check", "host", "a.test", "b.test"), "unrecognized arguments: b.test"),
+        (("check", "host", "a.test", "--", "b.test"), "unrecognized arguments: b.test"),
+        (("check", "config", "a", "b"), "unrecognized arguments: b"),
+        (("check", "config", ""), "the path of the file is empty"),
+        (("check", "host", "a.test", "--config", ""), "the path of the config file is empty"),
+        (("check", "host", "a.test", "--allow", "no host"), "--allow: "),
+        (("demo", "x"), "unrecognized arguments: x"),
+        (("run",), "there is no command to run (write it after --"),
+        (("run", "--"), "there is no command to run"),
+        (("run", "touch", "ran"), "what is 'touch'? (the command stands after --"),
+        (("run", "touch", "--", "ran"), "what is 'touch'?"),
+    ],
+)
+def test_usage(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = Console(tmp_path).call(*arguments)
+    assert (done.status, done.stdout) == (2, b"")
+    assert words in "\n".join(done.said)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--unknown",), "unrecognized arguments: --unknown"),
+        (("--quie",), "unrecognized arguments: --quie"),
+        (("--sandbox", "maybe"), "argument --sandbox: invalid choice"),
+        (("--sandbox",), "argument --sandbox: expected one argument"),
+        (("--mode", "walk"), "argument --mode: invalid choice"),
+        (("--backend", "docker"), "--backend docker: there are native, none and microvm"),
+        (("--backend", "microvm"), "--backend microvm is for --profile terminal only"),
+        (("--sandbox", "off", "--backend", "native"), "--sandbox off contradicts --backend native"),
+        (("--sandbox", "on", "--backend", "none"), "--sandbox on contradicts --backend none"),
+        (("--session", "a b"), "--session takes a name"),
+        (("--session", ""), "--session takes a name"),
+        (("--session", "x" * 65), "--session takes a name"),
+        (("--workspace", ""), "--workspace takes a name"),
+        (("--workspace", "../other"), "--workspace takes a name"),
+        (("--agent", "-x"), "expected one argument"),
+        (("--agent=-x",), "--agent takes a name"),
+        (("--env", ""), "--env: '' is not the name of a variable"),
+        (("--env", "=x"), "--env: '' is not the name of a variable"),
+        (("--env", "HTTPS_PROXY=x"), "--env: HTTPS_PROXY is set by the wrap"),
+        (("--env", "no_proxy"), "--env: no_proxy is set by the wrap"),
+        (("--env", "LD_PRELOAD"), "--env: LD_PRELOAD would redirect"),
+        (("--env", "GIT_CONFIG_COUNT=1"), "--env: GIT_CONFIG_COUNT would redirect"),
+        (
+            ("--env", "AGENT_GATEWAY_SANDBOX=native"),
+            "--env: AGENT_GATEWAY_SANDBOX is this program's own word",
+        ),
+        (("--allow", "no host"), "--allow: "),
+        (("--allow", "*.test"), "--allow: "),
+        (("--allow", "metadata.google.internal"), "--allow metadata.google.internal can never be reached"),
+        (("--config", ""), "the path of the config file is empty"),
+        (("--repo", ""), "--repo names no path"),
+        (("--bind", ""), "--bind names no path"),
+        (("--bind", ":ro"), "--bind names no path"),
+        (("--protect", ""), "--protect names no path"),
+        (("--state-dir", ""), "--state-dir names no path"),
+    ],
+)
+def test_usage_of_run(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    assert_refused(Console(tmp_path), options, words)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("CC_SERVER_SANDBOX", "maybe", "CC_SERVER_SANDBOX is on or off, not 'maybe'"),
+        ("CC_SERVER_SANDBOX", "ON", "CC_SERVER_SANDBOX is on or off, not 'ON'"),
+        ("AGENT_GATEWAY_CONFIG", "config.yaml", "AGENT_GATEWAY_CONFIG is a relative path"),
+    ],
+)
+def test_bad_variables(tmp_path: Path, variable: str, value: str, words: str) -> None:
+    assert_refused(Console(tmp_path, {variable: value}), (), words)
+
+
+def assert_refused(console: Console, options: tuple[str, ...], words: str) -> None:
+    """2, one message, no start-up line, no trace of a run."""
+    done = console.run("touch", "ran", options=options)
+    assert (done.status, done.stdout) == (2, b"")
+    assert words in done.said[-1]
+    assert not [line for line in done.said if line.startswith(("agent sandbox", "no OS-native"))]
+    assert list(console.work.iterdir()) == []
+    assert not console.state.exists()
+    assert console.left() == []
+
+
+def test_command_keeps_its_own_dashes(tmp_path: Path) -> None:
+    """What stands after the first `--` is CMD's, whatever it looks like."""
+    done = Console(tmp_path).run("printf", "%s\\n", "--", "--quiet", "--version", "", "-x")
+    assert done.lines == ["--", "--quiet", "--version", "", "-x"]
+
+
+def test_only_run_takes_a_command(tmp_path: Path) -> None:
+    done = Console(tmp_path).call("check", "host", "--", "github.com")
+    assert (done.status, done.lines[0].partition(" (")[0]) == (0, "allow github.com:443")
+
+
+# --- Exit status, whatever happens ----------------------------------------------------------------
+
+
+def test_full_disk_on_stdout(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = Console(tmp_path).call(
+            "check", "host", "github.com", capture_output=False, stdout=full, stderr=subprocess.PIPE
+        )
+    assert (done.status, done.said) == (125, ["agent-gateway: No space left on device"])
+
+
+@pytest.mark.parametrize("arguments", [("check", "host", "github.com"), ("check", "config")], ids=" ".join)
+def test_nobody_reads_stdout(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        done = Console(tmp_path).call(*arguments, capture_output=False, stdout=gone, stderr=subprocess.PIPE)
+    assert (done.status, done.said) == (125, [])
+
+
+def test_nobody_reads_stderr(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        done = Console(tmp_path).run(
+            "true", options=("--repo", "/nowhere"), capture_output=False, stderr=gone
+        )
+    assert done.status == 125
+
+
+@pytest.mark.parametrize("closing", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(tmp_path: Path, closing: str) -> None:
+    """Nothing that is meant for stderr appears on stdout."""
+    console = Console(tmp_path, before=("sh", "-c", f'exec "$@" {closing}', "sh"))
+    assert console.call("check", "config", "/nowhere.yaml").status == 1
+    done = console.call("run", "--repo", "/nowhere", "--", "true")
+    assert (done.status, done.stdout, done.said) == (125, b"", [])
+
+
+# An installation of which a part is missing.
+MISSING = "import sys; sys.modules['gateway.{}'] = None; from gateway.cli import main; main(sys.argv[1:])"
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("check", ("check", "host", "github.com")),
+        ("plan", ("run", "--", "touch", "ran")),
+        ("proxy.proxies", ("run", "--", "touch", "ran")),
+        ("demo", ("demo",)),
+    ],
+)
+def test_what_nobody_expected(tmp_path: Path, module: str, arguments: tuple[str, ...]) -> None:
+    """The whole story on stderr, and a status that is no command's own."""
+    console = Console(tmp_path)
+    command = (sys.executable, "-c", MISSING.format(module), *arguments)
+    done = subprocess.run(
+        command, cwd=console.work, env=console.environ, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "Traceback" in done.stderr
+    assert f"gateway.{module}" in done.stderr.splitlines()[-1]
+    assert list(console.work.iterdir()) == []
+
+
+def test_interrupted_before_anything_runs(tmp_path: Path) -> None:
+    """Ctrl-C while a part of it is being imported: no traceback, and the shell sees that SIGINT did it."""
+    console = Console(tmp_path)
+    script = (
+        "import builtins, os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gateway.check':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from gateway.cli import main\n"
+        "main(['check', 'host', 'github.com'])\n"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", script),
+        cwd=console.work,
+        env=console.environ,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-2, b"", b"")
+
+
+def test_module_is_the_same_program(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    command = (sys.executable, "-m", "gateway")
+    done = subprocess.run(
+        (*command, "check", "host", "a.test"), env=console.environ, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout.split()[:2]) == (1, ["deny", "not_listed"])
+    done = subprocess.run((*command, "run"), env=console.environ, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.partition(":")[0]) == (2, "agent-gateway")
+
+
+def test_script_is_installed() -> None:
+    assert os.access(PROGRAM, os.X_OK)
