@@ -63,8 +63,8 @@ GIT_DENIED = ("hooks", "config", "config.worktree")
 # In a git directory's entry for a linked worktree: these say where its repository and configuration are.
 LINKED_DENIED = ("commondir", "gitdir", "config.worktree")
 
-# Not searched for names that exist: installed packages bring keys of their own (`cacert.pem`), and a mask on one
-# of their files would make the next installation fail.
+# Not searched for the shipped names: installed packages bring keys of their own (`cacert.pem`), and a mask on one
+# of their files would make the next installation fail. What a configuration adds holds there too.
 UNSEARCHED_FOLDERS = frozenset({"node_modules", "site-packages"})
 
 
@@ -78,21 +78,27 @@ class FileRules:
 
 
 class NameRules:
-    """File rules ready for matching. Immutable after construction."""
+    """File rules ready for matching. Immutable after construction.
 
-    def __init__(self, rules: FileRules) -> None:
-        denied = (*WRITE_DENIED_NAMES, *(glob for glob in rules.deny_write if "/" not in glob))
+    `among_packages` are those for `UNSEARCHED_FOLDERS`: the configuration's alone, None when it adds nothing.
+    """
+
+    def __init__(self, rules: FileRules, shipped: bool = True) -> None:
+        names, ends = (WRITE_DENIED_NAMES, WRITE_DENIED_PATHS) if shipped else ((), ())
+        denied = (*names, *(glob for glob in rules.deny_write if "/" not in glob))
         allowed = (*WRITE_ALLOWED_NAMES, *(glob for glob in rules.allow_write if "/" not in glob))
         self._names = _any_of(denied)
         self._allowed = _any_of(allowed)
-        self._paths = _any_of((*(f"*/{end}" for end in WRITE_DENIED_PATHS), *_paths(rules.deny_write)))
+        self._paths = _any_of((*(f"*/{end}" for end in ends), *_paths(rules.deny_write)))
         self._allowed_paths = _any_of(_paths(rules.allow_write))
         self._hidden = _any_of(tuple(glob for glob in rules.deny_read if "/" not in glob))
         self._hidden_paths = _any_of(_paths(rules.deny_read))
         # Names at which a path rule can end: only there the whole path has to be put together and compared.
-        ends = tuple(glob.rsplit("/", 1)[1] for glob in (*WRITE_DENIED_PATHS, *_paths(rules.deny_write)))
-        self._ends = _any_of(ends)
+        self._ends = _any_of(tuple(glob.rsplit("/", 1)[1] for glob in (*ends, *_paths(rules.deny_write))))
         self._searches_reads = bool(rules.deny_read)
+        self.among_packages: NameRules | None = self if not shipped else None
+        if shipped and (rules.deny_write or rules.deny_read):
+            self.among_packages = NameRules(rules, shipped=False)
 
     def write_denied(self, folder: str, name: str) -> bool:
         """Whether the entry `name` of the absolute `folder` may not be written."""

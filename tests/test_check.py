@@ -53,7 +53,6 @@ def ask(
         ("ssh.wide.test:23", "deny", "port", "default"),
         ("extra.test:0", "deny", "port", "default"),
         ("extra.test:65536", "deny", "port", "default"),
-        ("extra.test:99999999999", "deny", "port", "default"),
         # addresses
         ("192.0.2.7:8443", "allow", "", "config.yaml:8"),
         ("192.0.2.7", "deny", "ip_literal", "default"),
@@ -63,6 +62,7 @@ def ask(
         # what is no host
         ("", "deny", "malformed_host", "built-in"),
         ("extra.test:", "deny", "malformed_host", "built-in"),
+        ("extra.test:99999999999", "deny", "malformed_host", "built-in"),
         ("extra.test:https", "deny", "malformed_host", "built-in"),
         ("https://extra.test/", "deny", "malformed_host", "built-in"),
         ("user@extra.test", "deny", "malformed_host", "built-in"),
@@ -98,7 +98,7 @@ def test_options_of_run_count(tmp_path: Path) -> None:
     ("target", "text"),
     [
         ("extra.test", "allow extra.test:443 (config.yaml:3): the host is on the allowlist"),
-        ("2001:DB8::1", "deny ip_literal [2001:db8::1]:443 (default): an address is not accepted in place of a host name"),
+        ("2001:DB8::1", "deny ip_literal [2001:db8::1]:443 (default): an address is not accepted"),
         ("a:99999", "deny port a:99999 (default): port 99999 is not open in this sandbox"),
         ("\x1b[31m\udcff", "deny malformed_host \\x1b[31m\\udcff (built-in): "),
     ],
@@ -112,7 +112,7 @@ def test_text(tmp_path: Path, target: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("target", "status", "fields"),
     [
-        ("extra.test:80", 0, {"host": "extra.test", "port": 80, "verdict": "allow", "code": "", "rule": "config.yaml:3"}),
+        ("extra.test:80", 0, {"host": "extra.test", "port": 80, "verdict": "allow", "code": ""}),
         ("a.test", 1, {"host": "a.test", "port": 443, "verdict": "deny", "code": "not_listed", "rule": "default"}),
         ("a.test:x", 1, {"port": None, "verdict": "deny", "code": "malformed_host", "rule": "built-in"}),
     ],

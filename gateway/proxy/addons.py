@@ -3,7 +3,7 @@
 An exception in a hook leaves the stage where it is, and that is a refusal.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from mitmproxy import http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -47,14 +47,16 @@ class EgressPolicy:
         if connected and guard.refusal is None:
             self._settle(guard, Stage.RECORDED, self._door.open(attempt))
 
-    async def server_connect(self, data: ServerConnectionHookData) -> None:
-        """Before dialling: finds the addresses and keeps those that may be dialled. UpstreamError."""
+    def server_connect(self, data: ServerConnectionHookData) -> Awaitable[None] | None:
+        """Before dialling: finds the addresses and keeps those that may be dialled. Returns what is to be awaited
+        when a name has to be looked up, which may raise UpstreamError."""
         guard = _guarded(data).guard
-        attempt = guard.attempt
-        addresses = await self._addresses(guard)
-        requests = [self._address_request(guard, address) for address in addresses]
-        decision, guard.addresses = self._door.authorize_addresses(attempt, requests)
-        self._settle(guard, Stage.VETTED, decision)
+        host = guard.attempt.host
+        literal = parse_literal(guard.attempt.session.egress.names.get(host, host))
+        if literal is None:
+            return self._look_up(guard)
+        self._vet(guard, (literal,))
+        return None
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Connected: recorded before the client is told."""
@@ -88,12 +90,14 @@ class EgressPolicy:
         request = EgressRequest(attempt.transport, attempt.host, attempt.port)
         self._settle(guard, Stage.ALLOWED, self._door.authorize(attempt, request))
 
-    async def _addresses(self, guard: Guard) -> tuple[Address, ...]:
+    async def _look_up(self, guard: Guard) -> None:
         attempt = guard.attempt
-        literal = parse_literal(attempt.session.egress.names.get(attempt.host, attempt.host))
-        if literal is not None:
-            return (literal,)
-        return await self._resolver.resolve(attempt.session.id, attempt.host)
+        self._vet(guard, await self._resolver.resolve(attempt.session.id, attempt.host))
+
+    def _vet(self, guard: Guard, addresses: Sequence[Address]) -> None:
+        requests = [self._address_request(guard, address) for address in addresses]
+        decision, guard.addresses = self._door.authorize_addresses(guard.attempt, requests)
+        self._settle(guard, Stage.VETTED, decision)
 
     def _address_request(self, guard: Guard, address: Address) -> AddressRequest:
         attempt = guard.attempt

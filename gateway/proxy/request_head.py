@@ -6,6 +6,7 @@ whole head is checked by one regular expression: it stands on the way of every r
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from gateway.policy.egress import Code
@@ -37,6 +38,9 @@ _ABSOLUTE: Final = re.compile(rb"http://([^/?#]*)([/?][^#]*)?", re.IGNORECASE)
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE", b"PRI", b"TRACK"})
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 _HTTP_PORT: Final = 80
+# Heads of CONNECT requests whose reading is remembered: how many, and bytes of each at most.
+_REMEMBERED_HEADS: Final = 256
+_REMEMBERED_HEAD: Final = 1024
 
 _HOP_FIELDS: Final = frozenset(
     {
@@ -150,6 +154,10 @@ def _check_begun(buffer: bytes) -> None:
 
 def read_connect(head: bytes) -> tuple[str, int]:
     """Host in normal form and port of a CONNECT request; `head` ends with the empty line. HeadError."""
+    return _read_known_connect(head) if len(head) <= _REMEMBERED_HEAD else _read_connect(head)
+
+
+def _read_connect(head: bytes) -> tuple[str, int]:
     _, target, version, block = _split(head)
     if target.startswith(b"/") or b"://" in target:
         raise HeadError("a CONNECT target is HOST:PORT, without scheme or path", host=_named(target))
@@ -158,6 +166,10 @@ def read_connect(head: bytes) -> tuple[str, int]:
     if b"content-length" in lower or b"transfer-encoding" in lower:
         _body_length(_special(block), version)
     return host, port
+
+
+# A client opens tunnels to a few hosts again and again, with the same head to the byte.
+_read_known_connect = lru_cache(_REMEMBERED_HEADS)(_read_connect)
 
 
 def read_request(head: bytes, *, inside: bool = False) -> RequestHead:

@@ -42,7 +42,8 @@ class Wait:
         if self._future is not None:
             if not self._future.done():
                 self._future.set_result(None)
-        elif self._runner is not None:
+        elif self._runner is not None and not self._runner.running:
+            # One that runs has not come to its `await`, which then does not wait.
             self._runner.step()
 
     def fail(self, error: BaseException) -> None:
@@ -54,12 +55,12 @@ class Wait:
 class Runner:
     """One coroutine on its way. Changes; used from one event loop. The coroutine must not raise."""
 
-    __slots__ = ("_coroutine", "_ended", "_loop", "_running", "_waits_for", "done")
+    __slots__ = ("_coroutine", "_ended", "_loop", "_waits_for", "done", "running")
 
     def __init__(self, coroutine: Coroutine[Any, None, None], loop: asyncio.AbstractEventLoop) -> None:
         self._coroutine = coroutine
         self._loop = loop
-        self._running = False
+        self.running = False
         self._waits_for: asyncio.Future[Any] | None = None
         self._ended: Wait | None = None
         self.done = False
@@ -70,7 +71,7 @@ class Runner:
         if self.done:
             return
         former, _current = _current, self
-        self._running = True
+        self.running = True
         try:
             yielded = self._coroutine.throw(error) if error is not None else self._coroutine.send(None)
         except (StopIteration, asyncio.CancelledError):
@@ -80,7 +81,7 @@ class Runner:
             self._finish()
             raise
         finally:
-            self._running = False
+            self.running = False
             _current = former
         if yielded is None:
             # A bare yield, which is asyncio.sleep(0): one turn of the loop.
@@ -96,7 +97,7 @@ class Runner:
         """Throws CancelledError into the coroutine where it waits. One that runs now is cancelled after this event."""
         if self.done:
             return
-        if self._running:
+        if self.running:
             self._loop.call_soon(self.cancel)
             return
         waiting, self._waits_for = self._waits_for, None

@@ -114,7 +114,7 @@ def test_child_is_shielded_and_outlives_the_calling_thread() -> None:
     ).format([int(number) for number in SHIELDED])
     wants, gives = os.pipe()
     shown, shows = os.pipe()
-    command = ("/bin/sh", "-c", f"exec python3 -c '{script}' <&{wants} >&{shows}")
+    command = ("/bin/bash", "-c", f"PATH=/usr/bin:/bin exec python3 -c '{script}' <&{wants} >&{shows}")
     caller = threading.Thread(target=lambda: made.append(Child(command, (wants, shows), None)))
     caller.start()
     caller.join()

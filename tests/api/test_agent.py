@@ -1,0 +1,149 @@
+"""The agent listener: health, and nothing else; bounded whatever a wrapped process does to it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from gateway.api import agent
+from gateway.api.agent import close_agent_api, serve_agent_api
+
+# A patience, not a measurement.
+PATIENCE = 30
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[int]:
+    """The listener on a port of its own."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = serve_agent_api(listening)
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        await close_agent_api(server)
+        listening.close()
+
+
+def run(test: Callable[[int], Awaitable[None]]) -> None:
+    """Runs a test against the listener."""
+
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE), serving() as port:
+            await test(port)
+
+    asyncio.run(main())
+
+
+async def ask(port: int, data: bytes) -> tuple[str, dict[str, str], bytes]:
+    """Status line, fields and body of the answer, after which the connection is over."""
+    reading, writing = await asyncio.open_connection("127.0.0.1", port)
+    writing.write(data)
+    answer = await reading.read()
+    writing.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    line, *fields = head.decode().split("\r\n")
+    return line, dict(field.split(": ", 1) for field in fields), body
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "body"),
+    [
+        ("GET /healthz", "200 OK", b'{"status":"ok"}'),
+        ("GET /healthz?verbose=1", "200 OK", b'{"status":"ok"}'),
+        ("POST /healthz", "405 Method Not Allowed", b'{"error": "Method Not Allowed"}\n'),
+        ("DELETE /healthz", "405 Method Not Allowed", b'{"error": "Method Not Allowed"}\n'),
+        ("GET /", "404 Not Found", b'{"error": "Not Found"}\n'),
+        ("GET /healthz/", "404 Not Found", b'{"error": "Not Found"}\n'),
+        ("POST /agent/tool-call", "404 Not Found", b'{"error": "Not Found"}\n'),
+        ("GET /../healthz", "404 Not Found", b'{"error": "Not Found"}\n'),
+    ],
+)
+def test_answers(request_line: str, status: str, body: bytes) -> None:
+    async def test(port: int) -> None:
+        request = f"{request_line} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        line, fields, said = await ask(port, request.encode())
+        assert (line, said) == (f"HTTP/1.1 {status}", body)
+        assert (fields["Server"], fields["Content-Type"], fields["Cache-Control"]) == (
+            "agent-gateway", "application/json", "no-store",
+        )  # fmt: skip
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + b"a" * (70 << 10) + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        b"\x16\x03\x01\x00\x05hello\r\n\r\n",
+    ],
+    ids=["nonsense", "long head", "long body", "no length", "tls"],
+)
+def test_what_is_no_request(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """It is refused or cut off, nothing is said on stderr, and the listener goes on."""
+
+    async def test(port: int) -> None:
+        line, _, _ = await ask(port, data)
+        assert line in ("", "HTTP/1.1 400 Bad Request")
+        line, _, _ = await ask(port, b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert line == "HTTP/1.1 200 OK"
+
+    with caplog.at_level("WARNING"):
+        run(test)
+    assert caplog.records == []
+
+
+def test_slow_requests_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head or a body that does not come, and a connection that is not used again."""
+    monkeypatch.setattr(agent, "_IDLE", 0.05)
+
+    async def test(port: int) -> None:
+        for data in (
+            b"",
+            b"GET /healthz HTT",
+            b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",
+            b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+        ):
+            await ask(port, data)  # comes back when the listener has ended the connection
+
+    run(test)
+
+
+def test_connections_are_bounded() -> None:
+    async def test(port: int) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(agent._CONNECTIONS)]
+        for reading, writing in held:
+            writing.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            await reading.readuntil(b"}")
+        assert await ask(port, b"") == ("", {}, b"")
+        held.pop()[1].close()
+        while (await ask(port, b"GET /healthz HTTP/1.0\r\n\r\n"))[0] != "HTTP/1.1 200 OK":
+            pass  # the listener has not noticed yet that there is room
+        for _, writing in held:
+            writing.close()
+
+    run(test)
+
+
+def test_closing_cuts_what_is_open() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE):
+            async with serving() as port:
+                idle = await asyncio.open_connection("127.0.0.1", port)
+                begun = await asyncio.open_connection("127.0.0.1", port)
+                begun[1].write(b"GET /hea")
+                line, _, _ = await ask(port, b"GET /healthz HTTP/1.0\r\n\r\n")
+                assert line == "HTTP/1.1 200 OK"
+            assert [await reading.read() for reading, _ in (idle, begun)] == [b"", b""]
+            for _, writing in (idle, begun):
+                writing.close()
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+
+    coroutine: Coroutine[Any, Any, None] = main()
+    asyncio.run(coroutine)

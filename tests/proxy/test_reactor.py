@@ -1,0 +1,321 @@
+"""Readiness of descriptors and the event loop on it: every change is told, and asyncio works as ever."""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from gateway.proxy.reactor import ENDING, READABLE, WRITABLE, GatewayLoop, Reactor, running_reactor
+
+
+def alone(scenario: Callable[[Reactor], Awaitable[None]]) -> None:
+    """Runs a scenario on a loop of its own, whose turns are the scenario's to give."""
+
+    async def start() -> None:
+        await scenario(running_reactor())
+
+    with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+        runner.run(start())
+
+
+@contextmanager
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    one, two = socket.socketpair()
+    with one, two:
+        one.setblocking(False)
+        two.setblocking(False)
+        yield one, two
+
+
+async def turns(count: int = 3) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_changes_are_told() -> None:
+    """The state at the beginning, then each change."""
+
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (near, far):
+            told: list[int] = []
+            reactor.watch(near.fileno(), told.append)
+            await turns()
+            assert told == [WRITABLE]
+            far.send(b"x")
+            await turns()
+            assert told[-1] & READABLE
+            assert not told[-1] & ENDING
+            told.clear()
+            await turns()
+            assert told == []
+            far.send(b"y")
+            await turns()
+            assert told and told[-1] & READABLE
+            far.close()
+            await turns()
+            assert told[-1] & READABLE
+            assert told[-1] & ENDING
+            reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_writable_again() -> None:
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (near, far):
+            told: list[int] = []
+            reactor.watch(near.fileno(), told.append)
+            await turns()
+            with pytest.raises(BlockingIOError):
+                while True:
+                    near.send(bytes(65536))
+            told.clear()
+            await turns()
+            assert not any(events & WRITABLE for events in told)
+            with pytest.raises(BlockingIOError):
+                while True:
+                    far.recv(1 << 20)
+            await turns()
+            assert any(events & WRITABLE for events in told)
+            reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_reset_is_an_end() -> None:
+    async def scenario(reactor: Reactor) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            far = socket.create_connection(listening.getsockname())
+            near, _ = listening.accept()
+            near.setblocking(False)
+            with near:
+                told: list[int] = []
+                reactor.watch(near.fileno(), told.append)
+                far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+                far.close()
+                await turns()
+                assert any(events & ENDING and events & READABLE for events in told)
+                with pytest.raises(ConnectionResetError):
+                    near.recv(1)
+                reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_listener_is_told_until_it_is_empty() -> None:
+    async def scenario(reactor: Reactor) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.setblocking(False)
+            clients = [socket.create_connection(listening.getsockname()) for _ in range(3)]
+            accepted: list[socket.socket] = []
+            reactor.watch_listener(listening.fileno(), lambda _: accepted.append(listening.accept()[0]))
+            await turns(6)
+            assert len(accepted) == 3
+            reactor.unwatch(listening.fileno())
+            clients.append(socket.create_connection(listening.getsockname()))
+            await turns(6)
+            assert len(accepted) == 3
+            for end in clients + accepted:
+                end.close()
+
+    alone(scenario)
+
+
+def test_another_handler() -> None:
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (near, far):
+            first: list[int] = []
+            second: list[int] = []
+            reactor.watch(near.fileno(), first.append)
+            await turns()
+            reactor.replace(near.fileno(), second.append)
+            far.send(b"x")
+            await turns()
+            assert (first, second) == ([WRITABLE], [READABLE | WRITABLE])
+            reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_handler_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """Is logged, and the others are served all the same."""
+
+    def fail(_: int) -> None:
+        raise RuntimeError("broken on purpose")
+
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (one, two):
+            told: list[int] = []
+            reactor.watch(one.fileno(), fail)
+            reactor.watch(two.fileno(), told.append)
+            await turns()
+            assert told == [WRITABLE]
+            reactor.forget(one.fileno())
+            reactor.forget(two.fileno())
+
+    alone(scenario)
+    assert "broken on purpose" in caplog.text
+
+
+def test_handler_that_forgets_another() -> None:
+    """Of two that have changed at once, the first closes the second: that one is not called any more."""
+
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (one, one_far), pair() as (two, two_far):
+            told: list[str] = []
+
+            def close(name: str, other: socket.socket) -> None:
+                told.append(name)
+                reactor.forget(other.fileno())
+                other.close()
+
+            reactor.watch(one.fileno(), lambda _: close("one", two))
+            reactor.watch(two.fileno(), lambda _: close("two", one))
+            one_far.send(b"x")
+            two_far.send(b"x")
+            await turns()
+            assert len(told) == 1
+
+    alone(scenario)
+
+
+def test_descriptor_that_is_used_again() -> None:
+    """A closed descriptor's number comes back with another socket, whose handler alone is called."""
+
+    async def scenario(reactor: Reactor) -> None:
+        told: list[str] = []
+        for name in ("first", "second"):
+            with pair() as (near, far):
+                reactor.watch(near.fileno(), lambda _, name=name: told.append(name))  # type: ignore[misc]  # bound
+                far.send(b"x")
+                await turns()
+                reactor.forget(near.fileno())
+        assert set(told) == {"first", "second"}
+        assert told == sorted(told)
+
+    alone(scenario)
+
+
+def test_what_asyncio_does_itself() -> None:
+    """Timers in order, threads, pipes, streams: while nothing else happens, and while a handler is busy."""
+
+    async def scenario(reactor: Reactor) -> None:
+        loop = asyncio.get_running_loop()
+        seen: list[str] = []
+        loop.call_later(0.02, seen.append, "later")
+        loop.call_later(0.01, seen.append, "sooner")
+        loop.call_soon(seen.append, "soon")
+        await asyncio.sleep(0.03)
+        assert seen == ["soon", "sooner", "later"]
+        assert await asyncio.to_thread(lambda: 7) == 7
+        served = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(await reader.readline())
+            await writer.drain()
+            writer.close()
+            served.set()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        stream_reader, stream_writer = await asyncio.open_connection(host, port)
+        stream_writer.write(b"hello\n")
+        assert await stream_reader.read() == b"hello\n"
+        stream_writer.close()
+        await served.wait()
+        server.close()
+        read_end, write_end = os.pipe()
+        readable = asyncio.Event()
+        loop.add_reader(read_end, readable.set)
+        os.write(write_end, b"x")
+        await readable.wait()
+        loop.remove_reader(read_end)
+        os.close(read_end)
+        os.close(write_end)
+
+    alone(scenario)
+
+
+def test_handler_that_schedules() -> None:
+    """What a handler hands to asyncio happens at once, not when the loop's wait is over."""
+
+    async def scenario(reactor: Reactor) -> None:
+        loop = asyncio.get_running_loop()
+        with pair() as (near, far):
+            done: dict[str, asyncio.Future[None]] = {name: loop.create_future() for name in ("soon", "later")}
+
+            def handle(events: int) -> None:
+                if events & READABLE and near.recv(10):
+                    loop.call_soon(done["soon"].set_result, None)
+                    loop.call_later(0.001, done["later"].set_result, None)
+
+            reactor.watch(near.fileno(), handle)
+            threading.Thread(target=far.send, args=(b"x",)).start()
+            async with asyncio.timeout(20):
+                await done["soon"]
+                await done["later"]
+            reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_call_from_a_thread_wakes_the_loop() -> None:
+    async def scenario(reactor: Reactor) -> None:
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+        threading.Thread(target=lambda: loop.call_soon_threadsafe(woken.set_result, None)).start()
+        async with asyncio.timeout(20):
+            await woken
+
+    alone(scenario)
+
+
+def test_handlers_that_never_rest_do_not_starve_timers() -> None:
+    """Two sockets that always have something for each other: the loop's own timers are due all the same."""
+
+    async def scenario(reactor: Reactor) -> None:
+        loop = asyncio.get_running_loop()
+        with pair() as (one, two):
+
+            def bounce(end: socket.socket) -> Callable[[int], None]:
+                def handle(events: int) -> None:
+                    if events & READABLE:
+                        with_data = end.recv(10)
+                        if with_data:
+                            end.send(with_data)
+
+                return handle
+
+            reactor.watch(one.fileno(), bounce(one))
+            reactor.watch(two.fileno(), bounce(two))
+            one.send(b"x")
+            due = loop.create_future()
+            loop.call_later(0.01, due.set_result, None)
+            started = time.monotonic()
+            await due
+            assert time.monotonic() >= started
+            reactor.forget(one.fileno())
+            reactor.forget(two.fileno())
+
+    alone(scenario)
+
+
+def test_loop_of_another_kind() -> None:
+    async def ask() -> None:
+        running_reactor()
+
+    with pytest.raises(RuntimeError, match="GatewayLoop"):
+        asyncio.run(ask())
+
+
+def test_nothing_is_left_open() -> None:
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(5):
+        with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+            runner.run(asyncio.sleep(0))
+    assert len(os.listdir("/dev/fd")) == before

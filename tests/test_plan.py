@@ -1,0 +1,309 @@
+"""What `run` is going to do: worktree, mounts, places, environment and rules, from options and environment alone."""
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config import ConfigError
+from gateway.errors import GatewayError, UsageError
+from gateway.plan import Plan, RunOptions, make_plan, state_directory
+from gateway.policy.egress import EgressRequest, Transport, decide
+from gateway.session import Mode
+from sandbox.spec import SandboxBindMount
+
+Planner = Callable[..., Plan]
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory: no repository, and none above it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def plan(work: Path, tmp_path: Path) -> Planner:
+    """Makes a plan from the options of `run`; `environ` and `config` (a text) set the stage."""
+
+    def make(*, environ: Mapping[str, str] | None = None, config: str = "", **options: Any) -> Plan:
+        if config:
+            options["config"] = str(tmp_path / "config.yaml")
+            (tmp_path / "config.yaml").write_text(config)
+        host = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin", **(environ or {})}
+        return make_plan(RunOptions(("true",), **options), host)
+
+    return make
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Git without anybody's configuration."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ("git", "-c", "user.name=A", "-c", "user.email=a@b.test", *arguments)
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def places(made: Plan) -> tuple[str, str, str]:
+    """The worktree, where CMD starts, and what is shown of the host for it."""
+    return made.worktree, made.workdir, made.spec.bind_mounts[0].host_path
+
+
+# --- Worktree -------------------------------------------------------------------------------------
+
+
+def test_no_repository(plan: Planner, work: Path) -> None:
+    assert places(plan()) == ("", str(work), str(work))
+
+
+def test_below_a_repository(plan: Planner, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(work, "init", "-q")
+    below = work / "deep/down"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert places(plan()) == (str(work), str(below), str(work))
+
+
+def test_linked_worktree(plan: Planner, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(work, "init", "-q")
+    git(work, "commit", "-q", "--allow-empty", "-m", "first")
+    linked = tmp_path / "linked"
+    git(work, "worktree", "add", "-q", str(linked))
+    monkeypatch.chdir(linked)
+    assert places(plan()) == (str(linked), str(linked), str(linked))
+
+
+def test_nearest_repository_counts(plan: Planner, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = work / "inner"
+    inner.mkdir()
+    git(work, "init", "-q")
+    git(inner, "init", "-q")
+    monkeypatch.chdir(inner)
+    assert plan().worktree == str(inner)
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_what_only_looks_like_a_repository(plan: Planner, work: Path, tmp_path: Path, empty: bool) -> None:
+    """Git takes neither, so neither widens what is shown."""
+    if empty:
+        (tmp_path / ".git").mkdir()
+    else:
+        (tmp_path / ".git").symlink_to("nowhere")
+    assert places(plan()) == ("", str(work), str(work))
+
+
+def test_repository_of_somebody_else(tmp_path: Path) -> None:
+    from gateway.plan import _is_repository
+
+    git(tmp_path, "init", "-q")
+    (tmp_path / "pointer").write_text("gitdir: elsewhere\n")
+    for name in (".git", "pointer"):
+        assert _is_repository(str(tmp_path / name), {os.geteuid()})
+        assert not _is_repository(str(tmp_path / name), {os.geteuid() + 1})
+
+
+def test_link_to_the_current_directory(
+    plan: Planner, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(work)
+    monkeypatch.chdir(tmp_path / "link")
+    assert places(plan()) == ("", str(work), str(work))
+
+
+def test_named_worktree(plan: Planner, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other"
+    (other / "below").mkdir(parents=True)
+    assert places(plan(repo=str(other))) == (str(other), str(other), str(other))
+    assert places(plan(repo="../other")) == (str(other), str(other), str(other))
+    monkeypatch.chdir(other / "below")
+    assert places(plan(repo="..")) == (str(other), str(other / "below"), str(other))
+
+
+def test_current_directory_is_gone(plan: Planner, work: Path) -> None:
+    work.rmdir()
+    with pytest.raises(GatewayError, match="the current directory cannot be read"):
+        plan()
+
+
+# --- Mounts ---------------------------------------------------------------------------------------
+
+
+def test_binds(plan: Planner, work: Path, tmp_path: Path) -> None:
+    for name in ("a", "b", "c:ro", "d:x"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("a")
+    made = plan(bind=(f"{tmp_path}/a:ro", "../b", f"{tmp_path}/c:ro:rw", f"{tmp_path}/d:x", "../link"))
+    found = [(Path(mount.host_path).name, mount.read_only) for mount in made.spec.bind_mounts[1:]]
+    assert found == [("a", True), ("b", False), ("c:ro", False), ("d:x", False), ("a", False)]
+    assert made.spec.bind_mounts[0] == SandboxBindMount(str(work), str(work))
+
+
+def test_what_is_not_there(plan: Planner, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for options, words in (
+        ({"repo": "/nowhere"}, "--repo /nowhere: no such directory"),
+        ({"repo": str(file)}, f"--repo {file}: no such directory"),
+        ({"bind": ("/nowhere:ro",)}, "--bind /nowhere: no such file or directory"),
+        ({"protect": ("/nowhere",)}, "--protect /nowhere: no such file or directory"),
+        ({"state_dirs": ("/nowhere",)}, "--state-dir /nowhere: no such file or directory"),
+    ):
+        with pytest.raises(GatewayError, match=words) as caught:
+            plan(**options)
+        assert not isinstance(caught.value, UsageError)
+
+
+def test_protected(plan: Planner, work: Path, tmp_path: Path) -> None:
+    checkout = work / "checkout"
+    checkout.mkdir()
+    assert plan(protect=("checkout",)).spec.protected_paths == (str(checkout),)
+
+
+def test_own_files_among_the_mounts_are_protected(plan: Planner, work: Path, tmp_path: Path) -> None:
+    """Config and audit log, where they lie in what CMD may write; elsewhere they are not shown at all."""
+    inside = f"audit: {{directory: {work}/audit}}\n"
+    assert plan(config=inside).spec.protected_paths == (f"{work}/audit",)
+    assert plan(config=inside, bind=(str(tmp_path),)).spec.protected_paths == (
+        f"{tmp_path}/config.yaml",
+        f"{work}/audit",
+    )
+    assert plan(config=f"audit: {{directory: {tmp_path}/audit}}\n").spec.protected_paths == ()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_modes(plan: Planner, mode: Mode) -> None:
+    assert plan(mode=mode.value).spec.mode is mode
+
+
+# --- Places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({"HOME": "/home/dev"}, "/home/dev/.local/state/agent-gateway"),
+        ({"HOME": "/home/dev", "XDG_STATE_HOME": "/srv/state"}, "/srv/state/agent-gateway"),
+        ({"HOME": "/home/dev", "XDG_STATE_HOME": "state"}, "/home/dev/.local/state/agent-gateway"),
+        ({"HOME": "/home/dev", "XDG_STATE_HOME": ""}, "/home/dev/.local/state/agent-gateway"),
+        ({"XDG_STATE_HOME": "/srv/state"}, "/srv/state/agent-gateway"),
+    ],
+)
+def test_state_directory(environ: Mapping[str, str], place: str) -> None:
+    assert state_directory(environ) == Path(place)
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
+def test_no_place_for_state(environ: Mapping[str, str]) -> None:
+    with pytest.raises(GatewayError, match="no home directory to keep state in"):
+        state_directory(environ)
+
+
+def test_own_places_are_told_to_the_wrap(plan: Planner, tmp_path: Path) -> None:
+    made = plan(environ={"XDG_STATE_HOME": "/srv/state", "XDG_RUNTIME_DIR": "/run/user/7"}, workspace="team")
+    spec = made.spec
+    assert (spec.state_dir, spec.runtime_dir) == ("/srv/state/agent-gateway", "/run/user/7/agent-gateway")
+    assert spec.home == str(Path("/srv/state/agent-gateway").joinpath("workspaces", "team", "home"))
+    assert spec.user_home == str(tmp_path / "home")
+    assert made.audit_directory == Path("/srv/state/agent-gateway/audit")
+    assert plan(environ={"XDG_RUNTIME_DIR": "relative"}).spec.runtime_dir == ""
+    assert plan(config="audit: {directory: /srv/audit}\n").audit_directory == Path("/srv/audit")
+
+
+# --- Identity, environment, rules -----------------------------------------------------------------
+
+
+def test_session(plan: Planner) -> None:
+    first, second = plan(), plan()
+    assert first.session_id != second.session_id
+    made = plan(session="s.1", agent="a-2")
+    assert (made.session_id, made.spec.session_id, made.spec.agent_id, made.spec.workspace_id) == (
+        "s.1", "s.1", "a-2", "default",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["session", "workspace", "agent"])
+@pytest.mark.parametrize("value", ["", " ", "a b", ".hidden", "..", "a/b", "-a", "ä", "a\n", "x" * 65])
+def test_names(plan: Planner, option: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"--{option} takes a name"):
+        plan(**{option: value})
+
+
+def test_environment(plan: Planner) -> None:
+    config = "environment: {pass: [A, B], set: {C: config, D: config}}\n"
+    made = plan(config=config, env=("E", "D=option", "F=", "G=a=b", "H=1", "H", "I", "I=2"))
+    assert made.passed == ("A", "B", "E", "H")
+    assert made.set_values == {"C": "config", "D": "option", "F": "", "G": "a=b", "I": "2"}
+    assert "option" not in repr(made)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "=", "=x", "https_proxy", "NO_PROXY=*", "LD_PRELOAD=/x", "AGENT_GATEWAY_X=1"]
+)
+def test_variables_nobody_sets(plan: Planner, text: str) -> None:
+    with pytest.raises(UsageError, match="^--env: "):
+        plan(env=(text,))
+
+
+@pytest.mark.parametrize("config", ["{pass: [LD_PRELOAD]}", "{set: {ALL_PROXY: x}}"])
+def test_variables_of_the_config_that_nobody_sets(plan: Planner, config: str) -> None:
+    """No usage error: the command line is in order."""
+    with pytest.raises(GatewayError, match="config.yaml: environment: ") as caught:
+        plan(config=f"environment: {config}\n")
+    assert not isinstance(caught.value, UsageError)
+
+
+def test_rules(plan: Planner) -> None:
+    def verdicts(made: Plan) -> list[str]:
+        requests = (EgressRequest(Transport.CONNECT, host, 443) for host in ("a.test", "b.test", "c.test"))
+        return [str(decide(made.rules, request).rule) for request in requests]
+
+    config = "egress: {allow: [a.test], deny: [c.test]}\n"
+    assert verdicts(plan(config=config)) == ["config.yaml:1", "default", "config.yaml:1"]
+    assert verdicts(plan(config=config, allow=("b.test",)))[1] == "--allow"
+    assert set(verdicts(plan(config=config, network=False))) == {"built-in"}
+    with pytest.raises(UsageError, match="--allow c.test can never be reached"):
+        plan(config=config, allow=("c.test",))
+
+
+def test_broken_config(plan: Planner) -> None:
+    with pytest.raises(ConfigError, match="config.yaml:1: unknown key"):
+        plan(config="a: 1\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "config", "backend", "line"),
+    [
+        ({"sandbox": "off"}, "on", "sandbox: on", "none", "agent sandbox DISABLED by --sandbox off"),
+        ({"backend": "none"}, "", "", "none", "agent sandbox DISABLED by --backend none"),
+        ({}, "off", "sandbox: on", "none", "agent sandbox DISABLED by CC_SERVER_SANDBOX"),
+        ({}, "", "sandbox: off", "none", "agent sandbox DISABLED by config"),
+    ],
+)
+def test_choice(
+    plan: Planner, options: dict[str, Any], variable: str, config: str, backend: str, line: str
+) -> None:
+    made = plan(environ={"CC_SERVER_SANDBOX": variable}, config=config, **options)
+    assert (made.choice.backend.name, made.choice.line) == (backend, line)
+    assert (made.choice.stamp.backend, made.choice.stamp.file_rules) == ("none", "none")
+
+
+def test_git_settings_of_the_user_are_copied(plan: Planner, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.gitconfig").write_text("[user]\n\tname = A U Thor\n[credential]\n\thelper = store\n")
+    assert plan().spec.git_config == '[user]\n\tname = "A U Thor"\n'
+
+
+def test_file_rules_of_the_config(plan: Planner) -> None:
+    config = 'files: {deny_write: ["*.secret"], allow_write: [a.key], deny_read: ["*/private"]}\n'
+    spec = plan(config=config).spec
+    assert (spec.deny_write, spec.allow_write, spec.deny_read) == (("*.secret",), ("a.key",), ("*/private",))
+
+
+def test_nothing_is_made(plan: Planner, tmp_path: Path, work: Path) -> None:
+    plan()
+    assert [path.name for path in tmp_path.iterdir()] == ["work"]
+    assert list(work.iterdir()) == []
