@@ -73,13 +73,14 @@ def _tell_and_exit(kind: type[BaseException], error: BaseException, trace: Trace
 
 
 def _exit(status: int) -> NoReturn:
-    """Exits with this status and no other: the interpreter's would change if a reader were gone at its last flush."""
+    """Exits with this status, now. The interpreter's own end would wait for threads that wait for name servers, and
+    change the status where a reader has gone."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    sys.exit(status)
+            pass
+    os._exit(status)
 
 
 def _say(text: str) -> None:

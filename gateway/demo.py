@@ -159,7 +159,6 @@ def _steps(place: Path, plain: int, secure: int) -> tuple[Step, ...]:
     target = f"allowed.test:{secure}"
     key, notes = str(place / "home/.ssh/id_ed25519"), str(place / "worktree/notes.txt")
     metadata = "metadata.google.internal"
-    inward = "http://inward.test/"
     return (
         Step("GET http://allowed.test", ("fetch", f"http://allowed.test:{plain}/")),
         Step("TLS to allowed.test, by CONNECT", ("tunnel", target, "allowed.test")),
@@ -168,7 +167,7 @@ def _steps(place: Path, plain: int, secure: int) -> tuple[Step, ...]:
         Step("TLS to unlisted.test, by SOCKS5", ("socks", "unlisted.test:443", "unlisted.test"), "not_listed"),
         Step(f"GET http://{metadata}", ("fetch", f"http://{metadata}/"), "denied"),
         Step("GET http://192.0.2.7, an address", ("fetch", "http://192.0.2.7/"), "ip_literal"),
-        Step("GET http://inward.test, which leads here", ("fetch", inward), "resolved_address"),
+        Step("GET http://inward.test, which leads here", ("fetch", "http://inward.test/"), "resolved_address"),
         Step("TLS to other.test in a tunnel to allowed.test", ("tunnel", target, "other.test"), "sni_mismatch"),
         Step("connecting without the proxies", ("dial", "127.0.0.1", str(plain)), proxied=False, wrap=True),
         Step("reading ~/.ssh/id_ed25519", ("read", key), proxied=False, wrap=True),
@@ -201,7 +200,9 @@ def _run(place: Path, environ: Mapping[str, str], steps: Sequence[Step]) -> tupl
             process.kill()  # which ends everything in it; nothing where it is over
     results = [json.loads(line) for line in stdout.splitlines()]
     if process.returncode or len(results) != len(steps):
-        raise GatewayError(f"the run ended with {process.returncode} after {len(results)} steps:\n{stderr}")
+        raise GatewayError(
+            f"the run ended with {process.returncode} after {len(results)} steps:\n{stderr.rstrip()}"
+        )
     return stderr, results
 
 

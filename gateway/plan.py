@@ -28,7 +28,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of `run` as given; None or empty where one was left out."""
+    """The options of `run` as given; None or empty where one was left out. `env` may hold secrets."""
 
     command: tuple[str, ...]
     config: str | None = None
@@ -44,7 +44,7 @@ class RunOptions:
     workspace: str = "default"
     agent: str | None = None
     session: str | None = None
-    env: tuple[str, ...] = ()
+    env: tuple[str, ...] = field(default=(), repr=False)
     quiet: bool = False
 
 

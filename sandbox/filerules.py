@@ -77,6 +77,9 @@ class FileRules:
     deny_read: tuple[str, ...] = ()
 
 
+_WILD = re.compile(r"[*?\[]").search
+
+
 class NameRules:
     """File rules ready for matching. Immutable after construction.
 
@@ -123,11 +126,19 @@ def _paths(globs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _any_of:
-    """One compiled expression for many globs, in lower case."""
+    """Many globs at once, in lower case. Whole names and endings need no expression, and are nearly all of them:
+    a launch asks this for every file of a repository."""
 
     def __init__(self, globs: tuple[str, ...]) -> None:
-        pattern = "|".join(fnmatch.translate(glob.lower()) for glob in globs)
-        self._match = re.compile(pattern).match if globs else None
+        lower = [glob.lower() for glob in globs]
+        plain = [glob for glob in lower if not _WILD(glob)]
+        endings = [glob for glob in lower if glob.startswith("*") and not _WILD(glob[1:])]
+        rest = [glob for glob in lower if glob not in plain and glob not in endings]
+        self._plain = frozenset(plain)
+        self._endings = tuple(glob[1:] for glob in endings)
+        self._match = re.compile("|".join(fnmatch.translate(glob) for glob in rest)).match if rest else None
 
     def __call__(self, text: str) -> bool:
+        if text in self._plain or text.endswith(self._endings):
+            return True
         return self._match is not None and self._match(text) is not None

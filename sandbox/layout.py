@@ -16,7 +16,7 @@ CONNECT = f"{OWN_FOLDER}/connect.py"
 GIT_CONFIG = f"{OWN_FOLDER}/gitconfig"
 
 # Folders of the root with the system's programs; the rest (home, opt, srv, root, …) is not shown.
-SYSTEM_FOLDERS = ("usr", "bin", "sbin", "nix", "gnu")
+SYSTEM_FOLDERS = frozenset({"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"})
 # Root entries that the wrap has its own of; a link under such a name is not copied.
 OWN_ENTRIES = frozenset({"dev", "etc", "proc", "run", "sys", "tmp", "var"})
 
@@ -35,12 +35,12 @@ class DataFile:
     content: bytes
 
 
-def system_folders() -> Iterator[str]:
+def system_folders(root: str = "/") -> Iterator[str]:
     """The root's entries that hold the system: folders to bind, and every link (merged /usr, /home on some systems)."""
-    for entry in sorted(os.scandir("/"), key=lambda entry: entry.name):
+    for entry in sorted(os.scandir(root), key=lambda entry: entry.name):
         if entry.name in OWN_ENTRIES:
             continue
-        if entry.is_symlink() or entry.name in SYSTEM_FOLDERS or entry.name.startswith("lib"):
+        if entry.is_symlink() or entry.name in SYSTEM_FOLDERS:
             yield entry.path
 
 

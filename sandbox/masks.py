@@ -16,7 +16,7 @@ from sandbox.gitdir import is_git_directory
 from sandbox.places import within
 
 # Directory entries looked at in one launch: the largest public monorepositories have about half of this. It takes
-# about two seconds; beyond it a start would feel broken.
+# a few seconds; beyond it a start would feel broken.
 ENTRY_LIMIT = 1_000_000
 # Masks of one launch. bubblewrap takes 9000 arguments, a mask needs three, and each mount costs a look at all others.
 MASK_LIMIT = 1_000
@@ -54,6 +54,16 @@ class Search:
         self._sealed = tuple(sealed)
         self._entries = 0
         self.masks: dict[str, Mask] = {}
+
+    def in_order(self) -> tuple[Mask, ...]:
+        """The masks found, parents before children, without what lies in a hidden directory: there is nothing left."""
+        hidden = [mask.path for mask in self.masks.values() if mask.kind is MaskKind.EMPTY_FOLDER]
+        shown = [
+            mask
+            for mask in self.masks.values()
+            if not any(mask.path != folder and within(mask.path, folder) for folder in hidden)
+        ]
+        return tuple(sorted(shown, key=lambda mask: (mask.path.count("/"), mask.path)))
 
     def add(self, path: str, kind: MaskKind) -> None:
         """Takes a mask in: as written or, for a symlink, where it leads, if the wrap shows (lets write) that at all."""
@@ -93,7 +103,11 @@ class Search:
     def _read_only(self, path: str) -> bool | None:
         """Whether the wrap shows this path read-only anyway; None when it does not show it."""
         read_only = self._bound(path)
-        return read_only if read_only is None else read_only or any(within(path, sealed) for sealed in self._sealed)
+        return (
+            read_only
+            if read_only is None
+            else read_only or any(within(path, sealed) for sealed in self._sealed)
+        )
 
     def walk(self, root: str, read_only: bool) -> None:
         """Searches `root` and everything below it; symlinks are not followed."""

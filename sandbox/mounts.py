@@ -93,11 +93,7 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
         *base_arguments(),
         *etc_arguments(),
         *_links(survey.tools, is_visible),
-        *(
-            part
-            for bind in shown
-            for part in ("--ro-bind" if bind.read_only else "--bind", bind.path, bind.path)
-        ),
+        *_bind_arguments(shown, masks),
         *_mask_arguments(masks),
     ]
     if len(arguments) > ARGUMENT_LIMIT:
@@ -123,7 +119,10 @@ def _private_home(spec: SandboxSpec, places: Guard) -> str:
     """The resolved private home, made when missing; empty when the spec has none."""
     if not spec.home:
         return ""
-    os.makedirs(spec.home, mode=0o700, exist_ok=True)
+    try:
+        os.makedirs(spec.home, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise GatewayError(f"home: {spec.home} cannot be made: {error.strerror}") from error
     home = resolve_bind(spec.home, "home", read_only=False, places=places, managed=True)
     found = os.stat(home)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
@@ -169,14 +168,13 @@ def _find_masks(spec: SandboxSpec, binds: tuple[Bind, ...]) -> tuple[Mask, ...]:
             search.walk(bind.path, bind.read_only)
             walked.append(bind)
     for path in protected:
-        for bind in binds:
-            if path != bind.path and within(path, bind.path) and not bind.read_only:
-                if not os.path.lexists(path):
-                    raise GatewayError(
-                        f"{path} is to be protected and does not exist", "make it, or remove the entry"
-                    )
-                search.seal(path, bind.path)
-    return tuple(sorted(search.masks.values(), key=lambda mask: (mask.path.count("/"), mask.path)))
+        if any(path != bind.path and within(path, bind.path) and not bind.read_only for bind in binds):
+            if not os.path.lexists(path):
+                raise GatewayError(
+                    f"{path} is to be protected and does not exist", "make it, or remove the entry"
+                )
+            search.seal(path)
+    return search.in_order()
 
 
 def _own_interpreter() -> str:
@@ -199,12 +197,21 @@ def _in_order(home: str, binds: list[Bind]) -> tuple[Bind, ...]:
     return tuple(found[path] for path in sorted(found, key=lambda path: (path.count("/"), path)))
 
 
+def _bind_arguments(binds: tuple[Bind, ...], masks: tuple[Mask, ...]) -> Iterator[str]:
+    """One mount for each bind and each pin, parents before children: a pin shows the host's directory again, and
+    after the binds below it would cover a read-only one by what can be written."""
+    pins = {mask.path: False for mask in masks if mask.kind is MaskKind.PIN}
+    places = pins | {bind.path: bind.read_only for bind in binds}
+    for path in sorted(places, key=lambda path: (path.count("/"), path)):
+        yield from ("--ro-bind" if places[path] else "--bind", path, path)
+
+
 def _mask_arguments(masks: tuple[Mask, ...]) -> Iterator[str]:
-    """One mount for each mask."""
+    """One mount for each mask that takes something away; after the binds, so that none below reopens it."""
     for mask in masks:
         match mask.kind:
             case MaskKind.PIN:
-                yield from ("--bind", mask.path, mask.path)
+                pass
             case MaskKind.READ_ONLY:
                 yield from ("--ro-bind", mask.path, mask.path)
             case MaskKind.EMPTY_FILE:

@@ -42,6 +42,7 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.run": EVERYTHING,
     "gateway.plan": EVERYTHING,
     "gateway.demo": ("gateway",),
+    "gateway.demo_agent": (),
     "gateway.serve": ("gateway",),
     "gateway.proxy": ("gateway.proxy", *MIDDLE, *CORE),
     "gateway.push": ("gateway.push", "gateway.credentials", *MIDDLE, *CORE),

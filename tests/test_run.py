@@ -611,3 +611,44 @@ def test_module_is_the_same_program(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "gateway", "--version")
     done = subprocess.run(command, cwd=ROOT, env=console.environ, capture_output=True, text=True, check=True)
     assert done.stdout == f"agent-gateway {__version__}\n"
+
+
+# A network of its own, in which the name server is this program's stdin and never answers.
+NO_ANSWER = """
+import fcntl, os, socket, struct, subprocess, sys
+resolv, nsswitch = sys.argv[1:3]
+for file in (resolv, nsswitch):
+    subprocess.run(("mount", "--bind", file, "/etc/" + os.path.basename(file)), check=True)
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(server, 0x8914, struct.pack("16sH14x", b"lo", 0x41))  # SIOCSIFFLAGS: up and running
+server.bind(("127.0.0.1", 53))
+os.dup2(server.fileno(), 0)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+ASKS_AND_LEAVES = """
+import os, socket
+with socket.create_connection(("127.0.0.1", int(os.environ["HTTP_PROXY"].rpartition(":")[2]))) as proxy:
+    proxy.sendall(b"CONNECT slow.test:443 HTTP/1.1\\r\\nHost: slow.test:443\\r\\n\\r\\n")
+    socket.socket(fileno=0).recv(512)  # the question to the name server
+    os._exit(3)
+"""
+
+
+def test_lookup_under_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """The system's resolver goes on waiting for minutes, and cannot be stopped."""
+    console = Console(tmp_path)
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
+    (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")
+    files = (str(tmp_path / "resolv.conf"), str(tmp_path / "nsswitch.conf"))
+    console.before = (
+        "unshare",
+        "--map-root-user",
+        "--net",
+        "--mount",
+        sys.executable,
+        "-c",
+        NO_ANSWER,
+        *files,
+    )
+    options = ("--sandbox", "off", "--allow", "slow.test")
+    assert console.run(sys.executable, "-c", ASKS_AND_LEAVES, options=options).status == 3

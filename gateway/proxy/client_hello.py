@@ -34,35 +34,40 @@ _MALFORMED: Final = Hello(HelloKind.MALFORMED)
 
 
 def read_hello(data: bytes) -> Hello | int:
-    """Judges bytes that a client sent first; while a ClientHello is not complete, how many bytes it takes at least."""
+    """Judges bytes that a client sent first; while a ClientHello is not complete, how many bytes it takes at least.
+
+    Who asks again with that many bytes asks a few dozen times at most, however small the records are.
+    """
     if not data:
         return 1
     if data[0] != _HANDSHAKE or (len(data) > 1 and data[1] != 3):
         return _NOT_TLS
     body = b""
+    missing = _HELLO_HEADER  # bytes of the message that are to come, as far as its beginning says
     offset = 0
-    while True:
+    while missing > 0:
         start = offset + _RECORD_HEADER
         if len(data) < start:
-            return start
+            return start + missing if body else start
         length = data[offset + 3] << 8 | data[offset + 4]
         if data[offset] != _HANDSHAKE or data[offset + 1] != 3 or not 0 < length <= _RECORD_LIMIT:
             return _MALFORMED
         if len(data) > start and not body and data[start] != _CLIENT_HELLO:
             return _MALFORMED
         offset = start + length
-        if len(data) < offset:
-            return offset
         body += data[start:offset]
-        if len(body) >= _HELLO_HEADER and len(body) >= _HELLO_HEADER + int.from_bytes(body[1:4]):
-            return _read_message(body)
+        missing = _HELLO_HEADER - len(body)
+        if missing <= 0:
+            missing += int.from_bytes(body[1:_HELLO_HEADER])
+        if len(data) < offset:
+            further = missing - (offset - len(data))  # what this record has no room for
+            return offset + _RECORD_HEADER + further if further > 0 else offset
+    return _read_message(body) if missing == 0 else _MALFORMED
 
 
 def _read_message(body: bytes) -> Hello:
     """The ClientHello message; anything that does not add up exactly is malformed."""
-    end = _HELLO_HEADER + int.from_bytes(body[1:4])
-    if end != len(body):
-        return _MALFORMED
+    end = len(body)
     try:
         at = _HELLO_HEADER + 2 + 32
         at += 1 + body[at]

@@ -6,6 +6,7 @@ nobody has judged. TLS names the host inside the tunnel all the same.
 
 import asyncio
 import base64
+import re
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -14,11 +15,12 @@ from gateway.policy.addresses import Address
 from gateway.policy.egress import Code
 from gateway.policy.hosts import literal_text, parse_literal
 from gateway.proxy.bounds import DIAL_ONE, HEAD_TOTAL
-from gateway.proxy.dialling import Resolver, UpstreamError, dial
+from gateway.proxy.dialling import Resolver, UpstreamError, dial, in_task
 from gateway.proxy.peer import Peer
 from gateway.proxy.reactor import Reactor
 
 _DEFAULT_PORT: Final = 3128
+_STATUS_LINE: Final = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9][0-9])(?![^ \r])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,13 @@ async def dial_through(
     proxy: CompanyProxy, resolver: Resolver, session_id: str, address: Address, port: int, reactor: Reactor
 ) -> Peer:
     """A connection to `address` through the proxy. UpstreamError."""
+    peer, _ = await in_task(_dial_through(proxy, resolver, session_id, address, port, reactor))
+    return peer
+
+
+async def _dial_through(
+    proxy: CompanyProxy, resolver: Resolver, session_id: str, address: Address, port: int, reactor: Reactor
+) -> tuple[Peer, Address]:
     literal = parse_literal(proxy.host)
     addresses = (literal,) if literal is not None else await resolver.resolve(session_id, proxy.host)
     peer, _ = await dial(addresses, proxy.port, reactor)
@@ -61,7 +70,7 @@ async def dial_through(
         peer.close()
         raise
     peer.bytes_in = peer.bytes_out = 0
-    return peer
+    return peer, address
 
 
 def _request(proxy: CompanyProxy, address: Address, port: int) -> bytes:
@@ -82,8 +91,10 @@ async def _check_answer(peer: Peer) -> None:
         if not data or len(head) > HEAD_TOTAL:
             raise UpstreamError(Code.UNREACHABLE, "the company proxy did not answer as a proxy does")
     answer, _, rest = head.partition(b"\r\n\r\n")
-    parts = answer.split(b" ", 2)
-    if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].startswith(b"2"):
-        status = parts[1][:3].decode("ascii", "replace") if len(parts) > 1 else "nothing readable"
-        raise UpstreamError(Code.UNREACHABLE, f"the company proxy refused the connection ({status})")
+    status = _STATUS_LINE.match(answer)
+    if status is None:
+        raise UpstreamError(Code.UNREACHABLE, "the company proxy did not answer as a proxy does")
+    if status[1][:1] != b"2":
+        refusal = f"the company proxy refused the connection ({status[1].decode('ascii')})"
+        raise UpstreamError(Code.UNREACHABLE, refusal)
     peer.keep(rest)

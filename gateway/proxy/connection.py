@@ -1,6 +1,5 @@
 """One client connection on its way through the gateway: its two ends, its guard, and its one end for both."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -248,7 +247,7 @@ class Connection:
             return await dial(addresses, port, gate.reactor)
         session_id = self.origin.session.id
         dialling = dial_through(proxy, gate.resolver, session_id, addresses[0], port, gate.reactor)
-        return await asyncio.ensure_future(dialling), addresses[0]
+        return await dialling, addresses[0]
 
     async def relay(self, first: bytes) -> None:
         """Sends `first` to the server and hands both sockets to a tunnel, which ends the connection."""

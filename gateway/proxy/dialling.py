@@ -8,10 +8,10 @@ import ipaddress
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from gateway.policy.addresses import Address
 from gateway.policy.egress import Code
@@ -68,8 +68,9 @@ class SystemResolver:
     async def _ask(self, session_id: str, host: str) -> tuple[Address, ...]:
         turn = self._turns.setdefault(session_id, asyncio.Semaphore(LOOKUPS_PER_SESSION))
         try:
-            async with asyncio.timeout(RESOLVE), turn:
-                addresses = await asyncio.get_running_loop().run_in_executor(self._threads, _look_up, host)
+            async with asyncio.timeout(RESOLVE):
+                await turn.acquire()
+                addresses = await self._in_thread(host, turn.release)
         except TimeoutError as error:
             raise UpstreamError(Code.DNS_FAILED, f"no name server answered for {host} in time") from error
         except OSError as error:
@@ -80,6 +81,19 @@ class SystemResolver:
             self._kept.clear()
         self._kept[host] = (self._clock() + LOOKUP_KEPT, addresses)
         return addresses
+
+    def _in_thread(self, host: str, ended: Callable[[], None]) -> "asyncio.Future[tuple[Address, ...]]":
+        """A lookup under way. `ended` is called once its thread is free again, which is later than the end of a
+        lookup that is given up: who asks for names that nobody answers must not get one thread after the other."""
+        loop = asyncio.get_running_loop()
+
+        def tell(_: object) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(ended)
+
+        lookup = self._threads.submit(_look_up, host)
+        lookup.add_done_callback(tell)
+        return asyncio.wrap_future(lookup)
 
     def forget(self, session_id: str) -> None:
         """Drops what belongs to a closed session."""
@@ -141,7 +155,23 @@ async def dial(addresses: Sequence[Address], port: int, reactor: Reactor) -> tup
     """A connection to the first of these addresses that answers. UpstreamError."""
     if len(addresses) == 1:
         return await _dial_one(addresses[0], port, reactor), addresses[0]
-    return await asyncio.ensure_future(_dial_all(addresses, port, reactor))
+    return await in_task(_dial_all(addresses, port, reactor))
+
+
+async def in_task(dialling: Coroutine[Any, Any, tuple[Peer, Address]]) -> tuple[Peer, Address]:
+    """Dials in a task of its own, as asyncio's timeouts need it. A connection that is there in the very moment when
+    it is given up is closed."""
+    task = asyncio.ensure_future(dialling)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        task.add_done_callback(_discard)
+        raise
+
+
+def _discard(task: "asyncio.Future[tuple[Peer, Address]]") -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result()[0].close()
 
 
 async def _dial_all(addresses: Sequence[Address], port: int, reactor: Reactor) -> tuple[Peer, Address]:
@@ -169,7 +199,8 @@ async def _race(addresses: Sequence[Address], port: int, reactor: Reactor) -> tu
                 try:
                     return task.result(), address
                 except UpstreamError as error:
-                    failure = error
+                    # A family that this machine has no way out for says less than what an address answered.
+                    failure = error if failure.code is Code.UNREACHABLE else failure
         raise failure
     finally:
         await _abandon(running)
@@ -198,6 +229,7 @@ async def _dial_one(address: Address, port: int, reactor: Reactor) -> Peer:
         if status not in (0, errno.EINPROGRESS):
             raise OSError(status, os.strerror(status))
         peer = Peer(connection, reactor, readable=False)
+        # A connection inside the machine is there at once; that saves a turn of the event loop.
         if status and not _is_connected(connection):
             await _connected(peer, reactor)
     except DeadlineError as error:
@@ -213,7 +245,6 @@ async def _dial_one(address: Address, port: int, reactor: Reactor) -> Peer:
 
 
 def _is_connected(connection: socket.socket) -> bool:
-    """A connection inside the machine is there at once; that saves a turn of the event loop."""
     try:
         connection.getpeername()
     except OSError:
@@ -225,12 +256,16 @@ async def _connected(peer: Peer, reactor: Reactor) -> None:
     """Waits until the kernel knows. OSError, DeadlineError."""
     timer = reactor.loop.call_later(DIAL_ONE, peer.expire)
     try:
-        await peer.writable()
+        while True:
+            await peer.writable()
+            if _is_connected(peer.socket):
+                return
+            # Failed; or the event was still about a closed socket of the same number.
+            status = peer.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if status:
+                raise OSError(status, os.strerror(status))
     finally:
         timer.cancel()
-    status = peer.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    if status:
-        raise OSError(status, os.strerror(status))
 
 
 def _close(peer: Peer | None, connection: socket.socket) -> None:

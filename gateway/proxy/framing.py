@@ -16,8 +16,7 @@ _HEAD: Final = re.compile(
     rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:" + _VALUE + rb"\r\n)*"
 )
 _SPECIAL: Final = re.compile(
-    rb"^(content-length|transfer-encoding|connection|alt-svc):[ \t]*([^\r]*?)[ \t]*\r$",
-    re.IGNORECASE | re.MULTILINE,
+    rb"^(content-length|transfer-encoding|connection|alt-svc):([^\r]*)", re.IGNORECASE | re.MULTILINE
 )
 _ALT_SVC: Final = re.compile(rb"^alt-svc:[^\r]*\r\n", re.IGNORECASE | re.MULTILINE)
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(;[^\x00-\x08\x0a-\x1f\x7f]*)?")
@@ -54,12 +53,13 @@ def read_response_head(buffer: bytes, method: bytes) -> tuple[ResponseHead, byte
         return None
     head, rest = buffer[: end + 2], buffer[end + 4 :]
     match = _HEAD.fullmatch(head)
-    if match is None or head.count(b"\n") > HEAD_FIELDS:
+    if match is None or head.count(b"\n") > 1 + HEAD_FIELDS:
         raise FramingError("the server did not answer with an HTTP/1 response")
     status, close = int(match[2]), match[1] == b"0"
     lengths: set[bytes] = set()
     codings: list[bytes] = []
-    for name, value in _SPECIAL.findall(head):
+    for name, padded in _SPECIAL.findall(head):
+        value = padded.strip(b" \t")
         match name.lower():
             case b"content-length":
                 lengths.add(value)
@@ -96,12 +96,27 @@ class _State(Enum):
     DONE = 4
 
 
+# How a line may begin whose end has not come yet. Nothing else is passed on: a line that turns out to be malformed
+# only at its end could be the end of the body, and another request, to a server that reads lines in another way.
+_BEGUN_STRICT: Final = {
+    _State.SIZE: re.compile(rb"[0-9A-Fa-f]{0,15}\r?"),
+    _State.DATA_END: re.compile(rb"\r?"),
+    _State.TRAILER: re.compile(rb"\r?"),
+}
+_BEGUN: Final = {
+    _State.SIZE: re.compile(rb"[^\r]*\r?"),
+    _State.DATA_END: re.compile(rb"\r?"),
+    _State.TRAILER: re.compile(rb"[^\r]*\r?"),
+}
+
+
 class ChunkReader:
     """Follows a chunked body. Changes. `strict` (requests) refuses chunk extensions and trailers, which nobody needs
     and two readers understand differently; a response may have both."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
+        self._begun = _BEGUN_STRICT if strict else _BEGUN
         self._state = _State.SIZE
         self._left = 0
         self._line = b""
@@ -132,6 +147,8 @@ class ChunkReader:
             if end >= 0:
                 line, self._line = self._line, b""
                 self._take_line(line)
+            elif not self._begun[self._state].fullmatch(self._line):
+                raise FramingError("a chunk's line is malformed")
         return at
 
     def _take_line(self, line: bytes) -> None:

@@ -152,10 +152,15 @@ class _Exchange:
         sending = run(self._send_body(upstream), self._connection.gate.reactor.loop)
         try:
             rest = await self._answer(upstream)
-            # Answered before the body was whole: what follows on this connection is not a request.
-            return self._buffer if rest is not None and sending.done and self._broken is None else None
+            early = not sending.done
         finally:
             sending.cancel()
+        if not early:
+            return self._buffer if rest is not None and self._broken is None else None
+        # Answered before the body was whole: what follows on this connection is not a request.
+        if self._connection.status and self._connection.tunnel is None:
+            await self._connection.linger()
+        return None
 
     async def _send_body(self, upstream: Peer) -> None:
         """Sends the request body on, following its framing; what comes after it stays in the buffer."""

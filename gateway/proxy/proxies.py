@@ -1,7 +1,6 @@
 """The proxies of all sessions of this process: one mitmproxy Master, one door, one sweep of the deadlines."""
 
 import asyncio
-import contextlib
 import socket
 import time
 from collections.abc import Callable
@@ -102,9 +101,9 @@ class Proxies:
         self._door.flush()
 
     def _sweep_again(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            self.sweep()
+        # Armed first: one sweep that fails must not be the last.
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP, self._sweep_again)
+        self.sweep()
 
     def _is_own_listener(self, port: int) -> bool:
         return any(port in ports for ports in self._own_ports.values())

@@ -53,13 +53,13 @@ class Reactor(selectors.BaseSelector):
 
     def watch(self, descriptor: int, handler: Handler) -> None:
         """Calls `handler` with READABLE, WRITABLE, ENDING (or'ed) at each change, the state now included."""
-        self._handlers[descriptor] = handler
         self._set.add(descriptor)
+        self._handlers[descriptor] = handler
 
     def watch_listener(self, descriptor: int, handler: Handler) -> None:
         """Calls `handler` as long as there is something to accept, not only at changes."""
-        self._handlers[descriptor] = handler
         self._set.add_level(descriptor)
+        self._handlers[descriptor] = handler
 
     def unwatch(self, descriptor: int) -> None:
         """Ends the watching of a descriptor that stays open."""

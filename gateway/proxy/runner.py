@@ -17,20 +17,24 @@ class Wait:
     __slots__ = ("_failure", "_future", "_over", "_runner")
 
     def __init__(self) -> None:
-        self._runner = _current
+        self._runner: Runner | None = None
         self._future: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
         self._over = False
 
     def __await__(self) -> Generator[Any, None, None]:
-        if self._over:
-            pass
-        elif self._runner is None:
-            # Inside an asyncio task: the same, one turn of the loop later.
-            self._future = asyncio.get_running_loop().create_future()
-            yield from self._future
-        else:
-            yield self
+        if not self._over:
+            self._runner = _current
+            try:
+                if self._runner is not None:
+                    yield self
+                else:
+                    # Inside an asyncio task: the same, one turn of the loop later.
+                    self._future = asyncio.get_running_loop().create_future()
+                    yield from self._future
+            finally:
+                # Cancelled: whoever holds this must not resume what is awaited next.
+                self._over = True
         if self._failure is not None:
             raise self._failure
 
@@ -42,27 +46,27 @@ class Wait:
         if self._future is not None:
             if not self._future.done():
                 self._future.set_result(None)
-        elif self._runner is not None and not self._runner.running:
-            # One that runs has not come to its `await`, which then does not wait.
+        elif self._runner is not None:
             self._runner.step()
 
     def fail(self, error: BaseException) -> None:
         """Goes on with an exception, now."""
-        self._failure = self._failure or error
-        self.resume()
+        if not self._over:
+            self._failure = error
+            self.resume()
 
 
 class Runner:
     """One coroutine on its way. Changes; used from one event loop. The coroutine must not raise."""
 
-    __slots__ = ("_coroutine", "_ended", "_loop", "_waits_for", "done", "running")
+    __slots__ = ("_coroutine", "_ended", "_loop", "_running", "_waits_for", "done")
 
     def __init__(self, coroutine: Coroutine[Any, None, None], loop: asyncio.AbstractEventLoop) -> None:
         self._coroutine = coroutine
         self._loop = loop
-        self.running = False
+        self._running = False
         self._waits_for: asyncio.Future[Any] | None = None
-        self._ended: Wait | None = None
+        self._ended: asyncio.Future[None] | None = None
         self.done = False
 
     def step(self, error: BaseException | None = None) -> None:
@@ -71,7 +75,7 @@ class Runner:
         if self.done:
             return
         former, _current = _current, self
-        self.running = True
+        self._running = True
         try:
             yielded = self._coroutine.throw(error) if error is not None else self._coroutine.send(None)
         except (StopIteration, asyncio.CancelledError):
@@ -81,7 +85,7 @@ class Runner:
             self._finish()
             raise
         finally:
-            self.running = False
+            self._running = False
             _current = former
         if yielded is None:
             # A bare yield, which is asyncio.sleep(0): one turn of the loop.
@@ -97,7 +101,7 @@ class Runner:
         """Throws CancelledError into the coroutine where it waits. One that runs now is cancelled after this event."""
         if self.done:
             return
-        if self.running:
+        if self._running:
             self._loop.call_soon(self.cancel)
             return
         waiting, self._waits_for = self._waits_for, None
@@ -109,17 +113,20 @@ class Runner:
     async def join(self) -> None:
         """Waits for the end."""
         if not self.done:
-            self._ended = Wait()
-            await self._ended
+            if self._ended is None:
+                self._ended = self._loop.create_future()
+            await asyncio.shield(self._ended)
 
     def _future_done(self, future: "asyncio.Future[Any]") -> None:
-        self._waits_for = None
-        self.step()
+        # One that was done already when the coroutine was cancelled is not what it waits for now.
+        if future is self._waits_for:
+            self._waits_for = None
+            self.step()
 
     def _finish(self) -> None:
         self.done = True
         if self._ended is not None:
-            self._loop.call_soon(self._ended.resume)
+            _settle(self._ended)
 
 
 def _settle(future: "asyncio.Future[None]") -> None:

@@ -153,7 +153,10 @@ class Kept:
         """CMD's exit status, told by the keeper; 137 when somebody killed the keeper, and CMD with it."""
         with self._answer:
             if self._code is None:
-                status = self._channel.recv(4, socket.MSG_WAITALL)
+                try:
+                    status = self._channel.recv(4, socket.MSG_WAITALL)
+                except OSError:
+                    status = b""
                 code = os.waitstatus_to_exitcode(int.from_bytes(status, "big")) if len(status) == 4 else -9
                 self._code = code if code >= 0 else 128 - code
             return self._code

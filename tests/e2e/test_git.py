@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.authority import Authority
 from tests.fakes.git_forge import Repository, SshServer
 from tests.fakes.product import REFUSED, Product, was_refused, went_out
-from tests.fakes.site import ORIGIN, Site, open_site
+from tests.fakes.site import ORIGIN, open_site
 
 # What a clone and the fetch of the rest must bring.
 LOOK = "git -C copy log --format=%H --reverse; cat copy/README; git -C copy status --short"
@@ -29,34 +29,34 @@ def test_over_https(product: Product, authority: Authority, repository: Reposito
         git -c http.sslCAInfo={site.authority} clone -q --depth 1 $url copy
         git -C copy -c http.sslCAInfo={site.authority} fetch -q --unshallow
         {LOOK}
+        git ls-remote https://{site.refused_secure}/git/project.git || echo $?
         """
         done = product.run("sh", "-c", script)
     last = repository.commits[-1]
-    assert done.lines == [f"{last}\trefs/heads/main", *repository.commits, "two"]
-    assert done.stderr == ""
-    assert done.log == went_out("connect", site.secure_target, 3)
+    assert done.lines == [f"{last}\trefs/heads/main", *repository.commits, "two", "128"]
+    assert "CONNECT tunnel failed, response 403" in done.stderr
+    assert done.log == went_out("connect", site.secure_target, 3) + was_refused(
+        "connect", site.refused_secure
+    )
 
 
 def test_over_http(product: Product, authority: Authority, repository: Repository) -> None:
     with open_site(product, authority, {"git": repository.over_http}) as site:
-        done = product.run("sh", "-c", f"git clone -q {site.http}/git/project.git copy && {LOOK}")
-    assert done.lines == [*repository.commits, "two"]
-    assert {record["transport"] for record in done.egress} == {"http"}
-    assert {record["path"] for record in done.egress if record["state"] == "opened"} == {
-        "/git/project.git/info/refs", "/git/project.git/git-upload-pack",
-    }  # fmt: skip
-
-
-def test_refused(product: Product, site: Site) -> None:
-    script = f"""
-    git ls-remote https://{site.refused_secure}/git/project.git; echo $?
-    git ls-remote http://{site.refused_plain}/git/project.git; echo $?
-    """
-    done = product.run("sh", "-c", script)
-    assert done.lines == ["128", "128"]
-    assert "CONNECT tunnel failed, response 403" in done.stderr
+        script = f"""
+        set -e
+        git clone -q {site.http}/git/project.git copy
+        {LOOK}
+        git ls-remote http://{site.refused_plain}/git/project.git || echo $?
+        """
+        done = product.run("sh", "-c", script)
+    assert done.lines == [*repository.commits, "two", "128"]
     assert "The requested URL returned error: 403" in done.stderr
-    assert done.log == was_refused("connect", site.refused_secure) + was_refused("http", site.refused_plain)
+    requests = [(record["host"], record["path"]) for record in done.egress if record["state"] != "closed"]
+    assert set(requests[:-1]) == {
+        (ORIGIN, "/git/project.git/info/refs"), (ORIGIN, "/git/project.git/git-upload-pack"),
+    }  # fmt: skip
+    assert requests[-1] == (REFUSED, "/git/project.git/info/refs")
+    assert {record["transport"] for record in done.egress} == {"http"}
 
 
 def test_over_ssh(product: Product, repository: Repository) -> None:

@@ -106,25 +106,32 @@ with socket.create_connection((proxy.hostname, proxy.port)) as plain:
 """
 
 
-def test_certificate_is_the_servers_own(product: Product, site: Site) -> None:
-    done = product.run(PYTHON, "-c", CERTIFICATE, site.authority, site.secure_target)
-    assert done.stdout == ssl.get_server_certificate(("127.0.0.1", site.secure.port))
-
-
-def test_wrong_certificate_is_refused_by_the_client(
+def test_certificate_is_the_servers_own(
     product: Product, site: Site, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    """The client sees the server's, and refuses one of an authority it does not trust or of another name."""
     other = Authority(tmp_path_factory.mktemp("other"), "nobody's authority")
-    own = Authority(tmp_path_factory.mktemp("own"))
-    trusted = product.give(own.path)
+    named = Authority(tmp_path_factory.mktemp("named"))
     with (
         Web({}, tls=other.server(ORIGIN)) as untrusted,
-        Web({}, tls=own.server("another.test")) as misnamed,
+        Web({}, tls=named.server("another.test")) as misnamed,
     ):
         targets = [product.reach(ORIGIN, web.port) for web in (untrusted, misnamed)]
-        done = product.run(PYTHON, "-c", URLLIB, trusted, *(f"https://{target}/" for target in targets))
+        (product.work / "named.pem").write_bytes(named.path.read_bytes())
+        script = f"""
+        python -c "$1" {site.authority} {site.secure_target} >seen
+        python -c "$2" {site.authority} https://{targets[0]}/
+        python -c "$2" named.pem https://{targets[1]}/
+        """
+        product.activate(PYTHON)
+        done = product.run("sh", "-c", script, "sh", CERTIFICATE, URLLIB)
         assert (untrusted.requests, misnamed.requests) == ([], [])
+    assert (product.work / "seen").read_text() == ssl.get_server_certificate(("127.0.0.1", site.secure.port))
     reasons = [str(outcome["error"]) for outcome in outcomes(done.lines)]
     assert "CERTIFICATE_VERIFY_FAILED" in reasons[0]
     assert "certificate is not valid for 'origin.test'" in reasons[1]
-    assert done.log == went_out("connect", targets[0]) + went_out("connect", targets[1])
+    assert done.log == (
+        went_out("connect", site.secure_target)
+        + went_out("connect", targets[0])
+        + went_out("connect", targets[1])
+    )

@@ -84,7 +84,9 @@ def get_head(host: str | bytes, port: int | str, path: str = "/", *fields: str) 
     """A GET request for an absolute URL; `fields` are more header lines."""
     target = (host.encode("utf-8") if isinstance(host, str) else host) + b":" + str(port).encode()
     more = "".join(f"{line}\r\n" for line in fields).encode("latin-1")
-    return b"GET http://" + target + path.encode() + b" HTTP/1.1\r\nHost: " + target + b"\r\n" + more + b"\r\n"
+    return (
+        b"GET http://" + target + path.encode() + b" HTTP/1.1\r\nHost: " + target + b"\r\n" + more + b"\r\n"
+    )
 
 
 def send_head(gateway: Gateway, head: bytes) -> Answer:
@@ -123,7 +125,9 @@ def packed(address: IPv4Address | IPv6Address) -> bytes:
     return (b"\x01" if address.version == 4 else b"\x04") + address.packed
 
 
-def tunnel(gateway: Gateway, transport: Transport, port: int, host: str = GOOD, *, first: bytes = b"") -> Wire:
+def tunnel(
+    gateway: Gateway, transport: Transport, port: int, host: str = GOOD, *, first: bytes = b""
+) -> Wire:
     """A tunnel that was granted; `first` is sent in one breath with the request."""
     if transport is CONNECT:
         wire = gateway.ask_http(connect_head(host, port) + first)
@@ -247,7 +251,7 @@ def assert_one_denial(gateway: Gateway, code: str) -> Record:
 
 
 def assert_cut(gateway: Gateway, transport: Transport, port: int, code: str) -> Record:
-    """A tunnel to the good host that was refused after it was opened: no `refused` record, but `closed` with the code."""
+    """A tunnel to the good host that was refused after it was opened: not `refused`, but `closed` with the code."""
     gateway.await_record(state="closed")
     records = gateway.records()
     assert [record["state"] for record in records] == ["opened", "closed"], records

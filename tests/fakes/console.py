@@ -158,10 +158,13 @@ def descendants(root: int) -> list[int]:
     """A process and all below it."""
     found, pending = [root], [root]
     while pending:
-        for task in Path(f"/proc/{pending.pop()}/task").iterdir():
-            below = [int(pid) for pid in (task / "children").read_text().split()]
-            found += below
-            pending += below
+        try:
+            tasks = list(Path(f"/proc/{pending.pop()}/task").iterdir())
+            below = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it is over
+        found += below
+        pending += below
     return found
 
 

@@ -38,7 +38,12 @@ class Gateway:
     """Use with `with`. What its code logs as an error fails the test, unless `take_errors` was called after it."""
 
     def __init__(
-        self, folder: Path, rules: EgressRules, *, limits: Limits = ROOMY, resolver: StubResolver | None = None
+        self,
+        folder: Path,
+        rules: EgressRules,
+        *,
+        limits: Limits = ROOMY,
+        resolver: StubResolver | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.resolver = resolver or StubResolver()
@@ -199,7 +204,9 @@ class Gateway:
     def _open(
         self, session_id: str, rules: EgressRules, limits: Limits, upstream_proxy: str | None = None
     ) -> tuple[Session, int, int]:
-        session = open_session(SessionRequest(session_id, rules, STAMP, new_secret()), self.sessions, self.log)
+        session = open_session(
+            SessionRequest(session_id, rules, STAMP, new_secret()), self.sessions, self.log
+        )
         http, socks = _listening(), _listening()
         ports = (http.getsockname()[1], socks.getsockname()[1])
         own_ports = frozenset(ports)

@@ -44,7 +44,9 @@ def hello(*names: str | bytes, ech: bool = False, padding: int = 0, sizes: Seque
     if padding:
         parts.append(extension(KEY_SHARE, bytes(padding)))
     if names:
-        parts.append(server_names(*(name.encode("ascii") if isinstance(name, str) else name for name in names)))
+        parts.append(
+            server_names(*(name.encode("ascii") if isinstance(name, str) else name for name in names))
+        )
     if ech:
         parts.append(extension(ENCRYPTED_CLIENT_HELLO, bytes(64)))
     return records(message(*parts) if parts else message(), sizes)

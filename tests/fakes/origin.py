@@ -80,7 +80,9 @@ class Origin:
     def wait_accepted(self, count: int) -> None:
         """Waits until this many connections have come."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.wires) >= count, PATIENCE), f"only {len(self.wires)} came"
+            assert self._changed.wait_for(lambda: len(self.wires) >= count, PATIENCE), (
+                f"only {len(self.wires)} came"
+            )
 
     def _accept(self) -> None:
         while True:

@@ -41,7 +41,9 @@ def listed(*ports: int, hosts: Iterable[str] = ("127.0.0.1",)) -> dict[tuple[Add
     return {(ip_address(host), port): "config.yaml:9" for host in hosts for port in ports}
 
 
-def rules_for(*ports: int, hosts: Iterable[str] = ("127.0.0.1",), raw: Iterable[tuple[str, int]] = ()) -> EgressRules:
+def rules_for(
+    *ports: int, hosts: Iterable[str] = ("127.0.0.1",), raw: Iterable[tuple[str, int]] = ()
+) -> EgressRules:
     """The policy, with 80, 443 and these ports open, and an allowed name may lead to loopback at these ports."""
     return EgressRules(
         network=True,
@@ -49,9 +51,11 @@ def rules_for(*ports: int, hosts: Iterable[str] = ("127.0.0.1",), raw: Iterable[
         fixed_deny=matcher("deny.txt", DENIED, deny=True),
         operator_deny=matcher("config.yaml", ("*.worse.wild.test",), deny=True),
         allow=matcher("allow.txt", ALLOWED),
-        raw={entry: "config.yaml:7" for entry in raw},
+        raw=dict.fromkeys(raw, "config.yaml:7"),
         addresses=listed(*ports, hosts=hosts),
-        denied_networks=tuple((ip_network(text), f"deny.txt:{line}") for line, text in enumerate(METADATA, 20)),
+        denied_networks=tuple(
+            (ip_network(text), f"deny.txt:{line}") for line, text in enumerate(METADATA, 20)
+        ),
     )
 
 

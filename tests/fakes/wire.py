@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 # Seconds after which a test gives up on bytes that do not come; no test waits for it to pass.
-PATIENCE = 2.0
+PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ class Wire:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
-    def some(self) -> bytes:
-        """What comes next; empty at the end."""
+    def some(self, size: int = 65536) -> bytes:
+        """What comes next; empty at the end. `size` bounds what is read at once."""
         if self._buffer:
             data, self._buffer = self._buffer, b""
             return data
-        data = self.socket.recv(65536)
+        data = self.socket.recv(size)
         if len(self.received) < 1 << 20:
             self.received += data
         return data

@@ -156,7 +156,9 @@ def test_allowed_name_that_leads_inside(row: str, address: str, transport: Trans
     with Gateway(tmp_path, rules_for()) as gateway:
         gateway.resolver.answer(GOOD, (address,))
         told = ask(gateway, transport, GOOD, 443)
-        assert_refused(gateway, told, "resolved_address", host=GOOD, port=443, address=str(ip_address(address)))
+        assert_refused(
+            gateway, told, "resolved_address", host=GOOD, port=443, address=str(ip_address(address))
+        )
         assert gateway.resolver.asked == [GOOD]
 
 
@@ -194,7 +196,11 @@ def test_rebinding(transport: Transport, tmp_path: Path) -> None:
         assert not told.granted
         told.wire.close()
         refused = gateway.records()[-1]
-        assert (refused["state"], refused["code"], refused["address"]) == ("refused", "resolved_address", "10.0.0.5")
+        assert (refused["state"], refused["code"], refused["address"]) == (
+            "refused",
+            "resolved_address",
+            "10.0.0.5",
+        )
         assert gateway.resolver.asked == [GOOD, GOOD]
         assert origin.accepted == 1
 
@@ -296,31 +302,38 @@ def test_listed_literal(transport: Transport, tmp_path: Path) -> None:
 
 @every_transport
 def test_origin_on_ipv6(transport: Transport, tmp_path: Path) -> None:
-    with http_origin(answering(), host="::1") as origin:
-        with Gateway(tmp_path, rules_for(origin.port, hosts=("::1",))) as gateway:
-            gateway.resolver.answer(GOOD, ("::1",))
-            for host in (GOOD, "[::1]"):
-                if transport is SOCKS and host != GOOD:
-                    told = socks(gateway, packed(ip_address("::1")), origin.port)
-                else:
-                    told = ask(gateway, transport, host, origin.port)
-                assert told.granted
-                told.wire.close()
-            opened = [record for record in gateway.records() if record["state"] == "opened"]
-            assert [(record["host"], record["address"]) for record in opened] == [(GOOD, "::1"), ("::1", "::1")]
+    with (
+        http_origin(answering(), host="::1") as origin,
+        Gateway(tmp_path, rules_for(origin.port, hosts=("::1",))) as gateway,
+    ):
+        gateway.resolver.answer(GOOD, ("::1",))
+        for host in (GOOD, "[::1]"):
+            if transport is SOCKS and host != GOOD:
+                told = socks(gateway, packed(ip_address("::1")), origin.port)
+            else:
+                told = ask(gateway, transport, host, origin.port)
+            assert told.granted
+            told.wire.close()
+        opened = [record for record in gateway.records() if record["state"] == "opened"]
+        assert [(record["host"], record["address"]) for record in opened] == [
+            (GOOD, "::1"),
+            ("::1", "::1"),
+        ]
 
 
 @every_transport
 @pytest.mark.parametrize("dead", ["::1", "127.0.0.2"])
 def test_one_dead_address(dead: str, transport: Transport, tmp_path: Path) -> None:
     """Happy eyeballs: the first address refuses, the next one answers."""
-    with http_origin(answering()) as origin:
-        with Gateway(tmp_path, rules_for(origin.port, hosts=("127.0.0.1", dead))) as gateway:
-            gateway.resolver.answer(GOOD, (dead, "127.0.0.1"))
-            told = ask(gateway, transport, GOOD, origin.port)
-            assert told.granted
-            told.wire.close()
-            assert gateway.records()[0]["address"] == "127.0.0.1"
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port, hosts=("127.0.0.1", dead))) as gateway,
+    ):
+        gateway.resolver.answer(GOOD, (dead, "127.0.0.1"))
+        told = ask(gateway, transport, GOOD, origin.port)
+        assert told.granted
+        told.wire.close()
+        assert gateway.records()[0]["address"] == "127.0.0.1"
 
 
 @every_transport
@@ -356,7 +369,9 @@ def test_target_that_cannot_be_reached(transport: Transport, tmp_path: Path) -> 
 
 @every_transport
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("127.0.0.1", "127.0.0.2")], ids=["one", "two"])
-def test_target_that_does_not_answer(addresses: tuple[str, ...], transport: Transport, tmp_path: Path) -> None:
+def test_target_that_does_not_answer(
+    addresses: tuple[str, ...], transport: Transport, tmp_path: Path
+) -> None:
     """A full backlog takes no connection and refuses none."""
     with full_backlog("0.0.0.0") as port, Gateway(tmp_path, rules_for(port, hosts=addresses)) as gateway:
         gateway.resolver.answer(GOOD, addresses)
@@ -369,13 +384,16 @@ def test_target_that_does_not_answer(addresses: tuple[str, ...], transport: Tran
 @every_transport
 def test_one_address_that_does_not_answer(transport: Transport, tmp_path: Path) -> None:
     """Happy eyeballs: the next address is tried beside the first, which is never heard of."""
-    with http_origin(answering()) as origin, full_backlog("127.0.0.2", origin.port):
-        with Gateway(tmp_path, rules_for(origin.port, hosts=("127.0.0.1", "127.0.0.2"))) as gateway:
-            gateway.resolver.answer(GOOD, ("127.0.0.2", "127.0.0.1"))
-            wire = start(gateway, transport, GOOD, origin.port)
-            gateway.until(lambda: gateway.resolver.asked == [GOOD])
-            gateway.advance(0.3)
-            granted = answer(wire, transport)
-            assert granted.granted
-            wire.close()
-            assert gateway.records()[0]["address"] == "127.0.0.1"
+    with (
+        http_origin(answering()) as origin,
+        full_backlog("127.0.0.2", origin.port),
+        Gateway(tmp_path, rules_for(origin.port, hosts=("127.0.0.1", "127.0.0.2"))) as gateway,
+    ):
+        gateway.resolver.answer(GOOD, ("127.0.0.2", "127.0.0.1"))
+        wire = start(gateway, transport, GOOD, origin.port)
+        gateway.until(lambda: gateway.resolver.asked == [GOOD])
+        gateway.advance(0.3)
+        granted = answer(wire, transport)
+        assert granted.granted
+        wire.close()
+        assert gateway.records()[0]["address"] == "127.0.0.1"

@@ -109,10 +109,19 @@ SECRETS = [
     ("query", f"GET http://{GOOD}:PORT/a?token={SECRET} HTTP/1.1\r\nHost: {GOOD}:PORT"),
     ("query behind the host", f"GET http://{GOOD}:PORT?token={SECRET} HTTP/1.1\r\nHost: {GOOD}:PORT"),
     ("two question marks", f"GET http://{GOOD}:PORT/a?b?token={SECRET} HTTP/1.1\r\nHost: {GOOD}:PORT"),
-    ("authorization", f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nAuthorization: Bearer {SECRET}"),
+    (
+        "authorization",
+        f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nAuthorization: Bearer {SECRET}",
+    ),
     ("cookie", f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nCookie: id={SECRET}"),
-    ("referer", f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nReferer: http://x.test/?{SECRET}"),
-    ("proxy", f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nProxy-Authorization: Basic {SECRET}"),
+    (
+        "referer",
+        f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nReferer: http://x.test/?{SECRET}",
+    ),
+    (
+        "proxy",
+        f"GET http://{GOOD}:PORT/a HTTP/1.1\r\nHost: {GOOD}:PORT\r\nProxy-Authorization: Basic {SECRET}",
+    ),
     ("proxy of CONNECT", f"CONNECT {GOOD}:PORT HTTP/1.1\r\nProxy-Authorization: Basic {SECRET}"),
     ("userinfo", f"GET http://user:{SECRET}@{GOOD}:PORT/ HTTP/1.1\r\nHost: {GOOD}:PORT"),
     ("userinfo alone", f"GET http://{SECRET}@{GOOD}:PORT/ HTTP/1.1\r\nHost: {GOOD}:PORT"),
@@ -129,7 +138,10 @@ SECRETS = [
     ("broken line", f"GET http://{GOOD}:PORT/a?token={SECRET} HTTP/1.1 \r\nHost: {GOOD}:PORT"),
     ("broken line, no version", f"GET http://{GOOD}:PORT/a?token={SECRET}\r\nHost: {GOOD}:PORT"),
     ("broken field", f"GET http://{GOOD}:PORT/a?token={SECRET} HTTP/1.1\r\nAuthorization : Bearer {SECRET}"),
-    ("broken framing", f"GET http://{GOOD}:PORT/a?token={SECRET} HTTP/1.1\r\nHost: {GOOD}:PORT\r\nContent-Length: x"),
+    (
+        "broken framing",
+        f"GET http://{GOOD}:PORT/a?token={SECRET} HTTP/1.1\r\nHost: {GOOD}:PORT\r\nContent-Length: x",
+    ),
     ("control character", f"GET http://{GOOD}:PORT/a?token={SECRET}\x01 HTTP/1.1\r\nHost: {GOOD}:PORT"),
     ("fragment", f"GET http://{GOOD}:PORT/a#token={SECRET} HTTP/1.1\r\nHost: {GOOD}:PORT"),
     ("no HTTP", f"token={SECRET}"),
@@ -171,7 +183,9 @@ def test_secret_of_a_failed_request(tmp_path: Path, caplog: pytest.LogCaptureFix
     """B-82: trouble upstream is no reason to quote what was asked for."""
     caplog.set_level(logging.DEBUG)
     with closed_port() as port, Gateway(tmp_path, rules_for(port)) as gateway:
-        told = send_head(gateway, get_head(GOOD, port, f"/a?token={SECRET}", f"Authorization: Bearer {SECRET}"))
+        told = send_head(
+            gateway, get_head(GOOD, port, f"/a?token={SECRET}", f"Authorization: Bearer {SECRET}")
+        )
         assert told.status == 502
         assert SECRET not in gateway.raw_log().decode("ascii")
         assert SECRET not in caplog.text
@@ -225,20 +239,22 @@ def test_fields_of_a_tunnel(tmp_path: Path) -> None:
 def test_fields_of_plain_requests(tmp_path: Path) -> None:
     """Contract section 7: one record per request with method, path without query, and the status."""
     statuses = iter(["200 OK", "404 Not Found", "500 Broken"])
-    with http_origin(lambda request: answering(b"x", next(statuses))(request)) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            wire = gateway.ask_http(get_head(GOOD, origin.port, "/a?x=1"))
-            assert wire.message().status == 200
-            wire.send(get_head(GOOD, origin.port, "/b").replace(b"GET", b"POST", 1))
-            assert wire.message().status == 404
-            wire.send(get_head(GOOD, origin.port, "/c"))
-            assert wire.message().status == 500
-            wire.close()
-            gateway.settle()
-            told = [
-                (record["method"], record["path"], record["status"])
-                for record in gateway.records()
-                if "status" in record
-            ]
-            assert told == [("GET", "/a", 200), ("POST", "/b", 404), ("GET", "/c", 500)]
-            assert len({record["connection"] for record in gateway.records()}) == 1
+    with (
+        http_origin(lambda request: answering(b"x", next(statuses))(request)) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(get_head(GOOD, origin.port, "/a?x=1"))
+        assert wire.message().status == 200
+        wire.send(get_head(GOOD, origin.port, "/b").replace(b"GET", b"POST", 1))
+        assert wire.message().status == 404
+        wire.send(get_head(GOOD, origin.port, "/c"))
+        assert wire.message().status == 500
+        wire.close()
+        gateway.settle()
+        told = [
+            (record["method"], record["path"], record["status"])
+            for record in gateway.records()
+            if "status" in record
+        ]
+        assert told == [("GET", "/a", 200), ("POST", "/b", 404), ("GET", "/c", 500)]
+        assert len({record["connection"] for record in gateway.records()}) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policy.egress import Transport
+from gateway.policy.egress import EgressRules, Transport
 from gateway.policy.hosts import HostMatcher, HostPattern
 from tests.fakes import hello
 from tests.fakes.asking import (
@@ -149,7 +149,9 @@ def test_no_policy_addon(transport: Transport, tmp_path: Path) -> None:
 
 
 @both_tunnels
-@pytest.mark.parametrize("first", [hello.hello(GOOD), b"\0", b"GET / HTTP/1.1\r\nHost: PORT\r\n\r\n"], ids=["TLS", "other", "HTTP"])
+@pytest.mark.parametrize(
+    "first", [hello.hello(GOOD), b"\0", b"GET / HTTP/1.1\r\nHost: PORT\r\n\r\n"], ids=["TLS", "other", "HTTP"]
+)
 def test_no_policy_addon_once_a_tunnel_is_granted(first: bytes, transport: Transport, tmp_path: Path) -> None:
     """It was there when the tunnel was asked for, and is gone when its first bytes come."""
     with recorder() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
@@ -211,7 +213,9 @@ HOOKS = [
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 @pytest.mark.parametrize(
-    ("hook", "transport", "broken"), HOOKS, ids=[f"{hook}-{way}-{broken.__name__}" for hook, way, broken in HOOKS]
+    ("hook", "transport", "broken"),
+    HOOKS,
+    ids=[f"{hook}-{way}-{broken.__name__}" for hook, way, broken in HOOKS],
 )
 def test_hook(hook: str, transport: Transport, broken: Callable[[object], object], tmp_path: Path) -> None:
     """A hook that fails, or does not do what it is for, has allowed nothing."""
@@ -231,7 +235,9 @@ def test_hook(hook: str, transport: Transport, broken: Callable[[object], object
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 @both_tunnels
 @pytest.mark.parametrize("broken", [_raises, _does_nothing, _waits])
-def test_hook_of_the_first_bytes(broken: Callable[[object], object], transport: Transport, tmp_path: Path) -> None:
+def test_hook_of_the_first_bytes(
+    broken: Callable[[object], object], transport: Transport, tmp_path: Path
+) -> None:
     with recorder() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         gateway.call(lambda: setattr(gateway.proxies.policy, "first_bytes", broken))
         wire = tunnel(gateway, transport, origin.port)
@@ -265,10 +271,21 @@ class BrokenMatcher(HostMatcher):
         raise RuntimeError("broken on purpose")
 
 
+BROKEN = BrokenMatcher()
+GOOD_RULES = rules_for()
+
+
 @every_transport
-@pytest.mark.parametrize("which", ["allow", "fixed_deny", "operator_deny"])
-def test_rule(which: str, transport: Transport, tmp_path: Path) -> None:
-    rules = replace(rules_for(), **{which: BrokenMatcher()})
+@pytest.mark.parametrize(
+    "rules",
+    [
+        replace(GOOD_RULES, allow=BROKEN),
+        replace(GOOD_RULES, fixed_deny=BROKEN),
+        replace(GOOD_RULES, operator_deny=BROKEN),
+    ],
+    ids=["allow", "fixed deny", "operator deny"],
+)
+def test_rule(rules: EgressRules, transport: Transport, tmp_path: Path) -> None:
     with Gateway(tmp_path, rules) as gateway:
         told = ask(gateway, transport, GOOD, 443)
         assert_refused(gateway, told, "internal", host=GOOD, port=443)

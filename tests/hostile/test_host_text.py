@@ -23,7 +23,6 @@ from tests.fakes.asking import (
 from tests.fakes.gateway import Gateway
 from tests.fakes.origin import answering, http_origin
 from tests.fakes.rules import ALLOWED, GOOD, matcher, offline, rules_for
-from dataclasses import replace
 
 every_transport = pytest.mark.parametrize("transport", TRANSPORTS, ids=str)
 
@@ -110,9 +109,7 @@ MALFORMED = [
     ("B-23", "127\u30020\u30020\u30021"),
     ("B-23", "\u2460\u2461\u2466.0.0.1"),
 ]
-MALFORMED_BYTES = [
-    ("B-14", bytes([byte]) + b".wild.test") for byte in (0x80, 0x85, 0xA0, 0xC0, 0xF5, 0xFF)
-]
+MALFORMED_BYTES = [("B-14", bytes([byte]) + b".wild.test") for byte in (0x80, 0x85, 0xA0, 0xC0, 0xF5, 0xFF)]
 
 
 def ids(rows: list[tuple[str, str, str, str]] | list[tuple[str, str, str, str | None]]) -> list[str]:
@@ -159,7 +156,9 @@ def test_host_that_is_none(row: str, host: str, transport: Transport, tmp_path: 
 
 
 @every_transport
-@pytest.mark.parametrize(("row", "host"), MALFORMED_BYTES, ids=[f"{row} {host!r}" for row, host in MALFORMED_BYTES])
+@pytest.mark.parametrize(
+    ("row", "host"), MALFORMED_BYTES, ids=[f"{row} {host!r}" for row, host in MALFORMED_BYTES]
+)
 def test_host_of_bytes_beyond_ascii(row: str, host: bytes, transport: Transport, tmp_path: Path) -> None:
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         told = ask(gateway, transport, host, origin.port)
@@ -263,7 +262,9 @@ def padded(rules: EgressRules, entries: int) -> EgressRules:
         ("EVILAPI.allowed.test", False),
     ],
 )
-def test_long_lists_answer_like_short_ones(host: str, granted: bool, transport: Transport, tmp_path: Path) -> None:
+def test_long_lists_answer_like_short_ones(
+    host: str, granted: bool, transport: Transport, tmp_path: Path
+) -> None:
     """B-05."""
     with http_origin(answering()) as origin:
         for number, entries in enumerate((0, 300)):

@@ -120,7 +120,9 @@ def test_text_that_is_no_port(row: str, port: str, transport: Transport, tmp_pat
         assert_serves(gateway, origin)
 
 
-@pytest.mark.parametrize(("row", "line", "code"), HEADS, ids=[f"{row} {line!a:.50}" for row, line, _ in HEADS])
+@pytest.mark.parametrize(
+    ("row", "line", "code"), HEADS, ids=[f"{row} {line!a:.50}" for row, line, _ in HEADS]
+)
 def test_request_line(row: str, line: str, code: str, tmp_path: Path) -> None:
     """Refused, whatever a `Host` field says about where it was meant to go."""
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:

@@ -42,15 +42,43 @@ BEGINNINGS = [
 
 # Row, head, status. `PORT` stands for the origin's port.
 OVERSIZE = [
-    ("B-76 URL of 100 KiB", b"GET http://api.allowed.test:PORT/" + b"a" * 102_400 + b" HTTP/1.1\r\n\r\n", 414),
+    (
+        "B-76 URL of 100 KiB",
+        b"GET http://api.allowed.test:PORT/" + b"a" * 102_400 + b" HTTP/1.1\r\n\r\n",
+        414,
+    ),
     ("B-76 URL of 17 KiB", b"GET http://api.allowed.test:PORT/" + b"a" * 17_000 + b" HTTP/1.1\r\n\r\n", 414),
-    ("B-76 line of a MiB", b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n", 431),
-    ("B-76 line of 17 KiB", b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\nX: " + b"a" * 17_000 + b"\r\n\r\n", 431),
-    ("B-76 10,000 fields", b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\n" + b"X: 1\r\n" * 10_000 + b"\r\n", 431),
+    (
+        "B-76 line of a MiB",
+        b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n",
+        431,
+    ),
+    (
+        "B-76 line of 17 KiB",
+        b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\nX: " + b"a" * 17_000 + b"\r\n\r\n",
+        431,
+    ),
+    (
+        "B-76 10,000 fields",
+        b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\n" + b"X: 1\r\n" * 10_000 + b"\r\n",
+        431,
+    ),
     ("B-76 129 fields", b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\n" + b"X: 1\r\n" * 129 + b"\r\n", 431),
-    ("B-76 CONNECT, 129 fields", b"CONNECT api.allowed.test:PORT HTTP/1.1\r\n" + b"X: 1\r\n" * 129 + b"\r\n", 431),
-    ("B-76 CONNECT, 17 KiB", b"CONNECT api.allowed.test:PORT HTTP/1.1\r\nX: " + b"a" * 17_000 + b"\r\n\r\n", 431),
-    ("B-76 70 KiB in short lines", b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\n" + (b"X: " + b"a" * 700 + b"\r\n") * 100 + b"\r\n", 431),
+    (
+        "B-76 CONNECT, 129 fields",
+        b"CONNECT api.allowed.test:PORT HTTP/1.1\r\n" + b"X: 1\r\n" * 129 + b"\r\n",
+        431,
+    ),
+    (
+        "B-76 CONNECT, 17 KiB",
+        b"CONNECT api.allowed.test:PORT HTTP/1.1\r\nX: " + b"a" * 17_000 + b"\r\n\r\n",
+        431,
+    ),
+    (
+        "B-76 70 KiB in short lines",
+        b"GET http://api.allowed.test:PORT/ HTTP/1.1\r\n" + (b"X: " + b"a" * 700 + b"\r\n") * 100 + b"\r\n",
+        431,
+    ),
 ]
 
 TIGHT = Limits(tunnels=4, new_per_second=10, burst=1000, idle=60)
@@ -85,20 +113,22 @@ def test_drip(tmp_path: Path) -> None:
 
 def test_idle_connections_leave_other_sessions_alone(tmp_path: Path) -> None:
     """B-75: a thousand of them meet the session's cap, and then their deadline."""
-    with http_origin(answering()) as origin:
-        with Gateway(tmp_path, rules_for(origin.port), limits=Limits(100, 10_000, 10_000, 3600)) as gateway:
-            _, http, socks = gateway.open("s2", rules_for(origin.port))
-            wires = [Wire.to(gateway.http if number % 2 else gateway.socks) for number in range(1000)]
-            assert gateway.call(lambda: gateway.proxies.live("s1")) <= 164
-            first = (gateway.http, gateway.socks)
-            gateway.http, gateway.socks = http, socks
-            assert_serves(gateway, origin)
-            gateway.advance(10.1)
-            for wire in wires:
-                wire.close()
-            gateway.settle()
-            gateway.http, gateway.socks = first
-            assert_serves(gateway, origin)
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=Limits(100, 10_000, 10_000, 3600)) as gateway,
+    ):
+        _, http, socks = gateway.open("s2", rules_for(origin.port))
+        wires = [Wire.to(gateway.http if number % 2 else gateway.socks) for number in range(1000)]
+        assert gateway.call(lambda: gateway.proxies.live("s1")) <= 164
+        first = (gateway.http, gateway.socks)
+        gateway.http, gateway.socks = http, socks
+        assert_serves(gateway, origin)
+        gateway.advance(10.1)
+        for wire in wires:
+            wire.close()
+        gateway.settle()
+        gateway.http, gateway.socks = first
+        assert_serves(gateway, origin)
 
 
 @pytest.mark.parametrize(("row", "head", "status"), OVERSIZE, ids=[row for row, _, _ in OVERSIZE])
@@ -131,12 +161,21 @@ def test_just_within_the_bounds(head: str, tmp_path: Path) -> None:
 @every_transport
 def test_too_many_connections(transport: Transport, tmp_path: Path) -> None:
     """429 or 0x02 with code `limit`; one more is served as soon as one has ended."""
-    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway:
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway,
+    ):
         held = [tunnel(gateway, CONNECT, origin.port) for _ in range(4)]
         told = ask(gateway, transport, GOOD, origin.port)
         assert told.status == (SOCKS_NOT_ALLOWED if transport is SOCKS else 429)
         refused = gateway.records()[-1]
-        wanted = {"state": "refused", "code": "limit", "host": GOOD, "port": origin.port, "rule": "egress.limits"}
+        wanted = {
+            "state": "refused",
+            "code": "limit",
+            "host": GOOD,
+            "port": origin.port,
+            "rule": "egress.limits",
+        }
         assert {name: refused[name] for name in wanted} == wanted
         if told.message is not None:
             assert told.message.field("X-Agent-Gateway") == "deny; code=limit"
@@ -156,7 +195,10 @@ def test_too_many_connections(transport: Transport, tmp_path: Path) -> None:
 def test_too_many_a_second(transport: Transport, tmp_path: Path) -> None:
     """A burst, then the rate; the refusals of one second beyond the first stand in one record."""
     limits = Limits(tunnels=1000, new_per_second=2, burst=3, idle=60)
-    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port), limits=limits) as gateway:
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=limits) as gateway,
+    ):
         statuses = []
         for _ in range(9):
             told = ask(gateway, transport, GOOD, origin.port)
@@ -181,7 +223,10 @@ def test_too_many_a_second(transport: Transport, tmp_path: Path) -> None:
 
 def test_counted_refusals_are_written_at_the_end(tmp_path: Path) -> None:
     limits = Limits(tunnels=1000, new_per_second=1, burst=1, idle=60)
-    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port), limits=limits) as gateway:
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=limits) as gateway,
+    ):
         for _ in range(4):
             ask(gateway, SOCKS, GOOD, origin.port).wire.close()
         gateway.close(gateway.session)
@@ -212,7 +257,10 @@ def test_flood_of_refused_requests(tmp_path: Path) -> None:
 def test_connections_far_over_the_limit_are_closed(tmp_path: Path) -> None:
     """Beyond what can be told why, a connection costs nothing but one of the counted records."""
     limits = Limits(tunnels=2, new_per_second=10_000, burst=10_000, idle=60)
-    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port), limits=limits) as gateway:
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=limits) as gateway,
+    ):
         wires = [Wire.to(gateway.http) for _ in range(2 + 64)]
         gateway.until(lambda: gateway.proxies.live("s1") == 66)
         over = [Wire.to(gateway.http) for _ in range(10)]
@@ -264,7 +312,10 @@ def test_an_hour_is_not_idle_by_default(tmp_path: Path) -> None:
 
 def test_idle_between_requests(tmp_path: Path) -> None:
     """A kept connection that nobody uses is closed. Nothing was refused, so no record says so."""
-    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway:
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway,
+    ):
         wire = gateway.ask_http(get_head(GOOD, origin.port))
         assert wire.message().status == 200
         gateway.advance(59)
@@ -280,42 +331,49 @@ def test_idle_between_requests(tmp_path: Path) -> None:
 
 def test_server_that_never_answers(tmp_path: Path) -> None:
     """B-79: both sides are closed after the idle time, the client is told, and one record says why."""
-    with http_origin(lambda _: b"") as origin:
-        with Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway:
-            wire = gateway.ask_http(get_head(GOOD, origin.port))
-            origin.wait_accepted(1)
-            gateway.until(lambda: len(origin.requests) == 1)
-            gateway.advance(0)
-            gateway.advance(61)
-            told = answer(wire, HTTP)
-            assert told.status in {502, 504}
-            assert told.message is not None
-            assert str(told.message.field("X-Agent-Gateway")).startswith("upstream; ")
-            assert wire.rest() == b""
-            wire.close()
-            closed = gateway.await_record(state="closed")
-            assert closed["verdict"] == "allow"
-            origin.wait_ended(1)
+    with (
+        http_origin(lambda _: b"") as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway,
+    ):
+        wire = gateway.ask_http(get_head(GOOD, origin.port))
+        origin.wait_accepted(1)
+        gateway.until(lambda: len(origin.requests) == 1)
+        gateway.advance(0)
+        gateway.advance(61)
+        told = answer(wire, HTTP)
+        assert told.status in {502, 504}
+        assert told.message is not None
+        assert str(told.message.field("X-Agent-Gateway")).startswith("upstream; ")
+        assert wire.rest() == b""
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert closed["verdict"] == "allow"
+        origin.wait_ended(1)
 
 
 def test_server_that_stops_in_the_middle(tmp_path: Path) -> None:
     """B-79."""
-    with http_origin(lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf") as origin:
-        with Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway:
-            wire = gateway.ask_http(get_head(GOOD, origin.port))
-            assert wire.until(b"half").endswith(b"half")
-            gateway.advance(0)
-            gateway.advance(61)
-            assert wire.rest() == b""
-            wire.close()
-            closed = gateway.await_record(state="closed")
-            assert (closed["close"], closed["status"]) == ("idle", 200)
-            origin.wait_ended(1)
+    with (
+        http_origin(lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf") as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway,
+    ):
+        wire = gateway.ask_http(get_head(GOOD, origin.port))
+        assert wire.until(b"half").endswith(b"half")
+        gateway.advance(0)
+        gateway.advance(61)
+        assert wire.rest() == b""
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert (closed["close"], closed["status"]) == ("idle", 200)
+        origin.wait_ended(1)
 
 
 def test_client_that_stops_in_the_middle(tmp_path: Path) -> None:
     """B-75: a body that is not finished."""
-    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway:
+    with (
+        http_origin(answering()) as origin,
+        Gateway(tmp_path, rules_for(origin.port), limits=TIGHT) as gateway,
+    ):
         head = get_head(GOOD, origin.port, "/", "Content-Length: 100").replace(b"GET", b"PUT", 1)
         wire = gateway.ask_http(head + b"half")
         origin.wait_accepted(1)

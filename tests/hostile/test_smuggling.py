@@ -83,7 +83,10 @@ ANSWERS = [
     ("a list of lengths", b"HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nabc"),
     ("a negative length", b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc"),
     ("an unknown coding", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
-    ("two codings", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    (
+        "two codings",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
     ("a folded field", b"HTTP/1.1 200 OK\r\nX: 1\r\n folded\r\nContent-Length: 0\r\n\r\n"),
     ("a space before the colon", b"HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n"),
     ("a line without colon", b"HTTP/1.1 200 OK\r\nhello\r\nContent-Length: 0\r\n\r\n"),
@@ -250,7 +253,12 @@ def test_other_host_in_a_tunnel(host: str, transport: Transport, tmp_path: Path)
 @both_tunnels
 @pytest.mark.parametrize(
     "line",
-    ["GET http://evil.test/ HTTP/1.1", "CONNECT evil.test:443 HTTP/1.1", "TRACE / HTTP/1.1", "GET evil.test HTTP/1.1"],
+    [
+        "GET http://evil.test/ HTTP/1.1",
+        "CONNECT evil.test:443 HTTP/1.1",
+        "TRACE / HTTP/1.1",
+        "GET evil.test HTTP/1.1",
+    ],
 )
 def test_other_forms_in_a_tunnel(line: str, transport: Transport, tmp_path: Path) -> None:
     """A request inside a tunnel names a path, and nobody asks there for a further tunnel."""
@@ -283,7 +291,10 @@ def test_plain_http_in_a_tunnel(early: bool, transport: Transport, tmp_path: Pat
         assert origin.accepted == 1
         records = gateway.records()
         assert {record["connection"] for record in records} == {records[0]["connection"]}
-        assert [record["path"] for record in records if record["state"] == "opened" and "path" in record] == ["/a", "/b"]
+        assert [record["path"] for record in records if record["state"] == "opened" and "path" in record] == [
+            "/a",
+            "/b",
+        ]
         assert records[-1]["state"] == "closed"
 
 
@@ -342,7 +353,11 @@ def test_server_that_speaks_first(transport: Transport, tmp_path: Path) -> None:
 def test_upgrade_to_http_2(tmp_path: Path) -> None:
     """B-58: no server is talked into a protocol that nobody reads on the way."""
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
-        fields = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA")
+        fields = (
+            "Connection: Upgrade, HTTP2-Settings",
+            "Upgrade: h2c",
+            "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA",
+        )
         wire = gateway.ask_http(get_head(GOOD, origin.port, "/", *fields))
         assert wire.message().status == 200
         wire.close()
@@ -425,7 +440,13 @@ def test_websocket_that_the_server_declines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [WEBSOCKET[2:], WEBSOCKET[1:], WEBSOCKET[:1] + WEBSOCKET[2:], ("Connection: Upgrade", "Upgrade: h2c"), ()],
+    [
+        WEBSOCKET[2:],
+        WEBSOCKET[1:],
+        WEBSOCKET[:1] + WEBSOCKET[2:],
+        ("Connection: Upgrade", "Upgrade: h2c"),
+        (),
+    ],
     ids=["keys only", "no Connection", "no Upgrade", "h2c", "none"],
 )
 def test_switch_that_nobody_asked_for(fields: tuple[str, ...], tmp_path: Path) -> None:
@@ -478,7 +499,9 @@ SECOND = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
     ids=["length", "chunks", "204", "304", "HEAD"],
 )
 @pytest.mark.parametrize("together", [True, False], ids=["in one breath", "later"])
-def test_second_answer_that_nobody_asked_for(together: bool, first: bytes, method: str, tmp_path: Path) -> None:
+def test_second_answer_that_nobody_asked_for(
+    together: bool, first: bytes, method: str, tmp_path: Path
+) -> None:
     """It never answers the next request, which goes over a connection of its own, if over any."""
     read, said = threading.Event(), threading.Event()
 
@@ -509,7 +532,9 @@ def test_second_answer_that_nobody_asked_for(together: bool, first: bytes, metho
 
 def test_alternative_services_are_not_passed_on(tmp_path: Path) -> None:
     """B-64: HTTP/3 has no way out of the sandbox."""
-    respond = answering(b"hello", "200 OK", 'Alt-Svc: h3=":443"; ma=86400', 'alt-svc: h3=":8443"', "X-Other: 1")
+    respond = answering(
+        b"hello", "200 OK", 'Alt-Svc: h3=":443"; ma=86400', 'alt-svc: h3=":8443"', "X-Other: 1"
+    )
     with http_origin(respond) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         wire = gateway.ask_http(get_head(GOOD, origin.port))
         message = wire.message()
@@ -547,15 +572,17 @@ def test_fields_of_one_hop(tmp_path: Path) -> None:
 def test_compressed_bomb(tmp_path: Path) -> None:
     """B-78: bodies are not opened."""
     bomb = gzip.compress(bytes(64 << 20), 9)
-    with http_origin(answering(bomb, "200 OK", "Content-Encoding: gzip")) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            wire = gateway.ask_http(get_head(GOOD, origin.port))
-            message = wire.message()
-            assert message.body == bomb
-            assert message.field("Content-Encoding") == "gzip"
-            wire.close()
-            closed = gateway.await_record(state="closed")
-            assert int(str(closed["bytes_down"])) < 2 * len(bomb)
+    with (
+        http_origin(answering(bomb, "200 OK", "Content-Encoding: gzip")) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(get_head(GOOD, origin.port))
+        message = wire.message()
+        assert message.body == bomb
+        assert message.field("Content-Encoding") == "gzip"
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert int(str(closed["bytes_down"])) < 2 * len(bomb)
 
 
 def refusal(wire: Wire, transport: Transport) -> tuple[int, str]:

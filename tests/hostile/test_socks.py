@@ -27,7 +27,7 @@ from tests.fakes.asking import (
     start_socks,
 )
 from tests.fakes.gateway import Gateway
-from tests.fakes.origin import Origin, answering, echo, http_origin
+from tests.fakes.origin import answering, echo, http_origin
 from tests.fakes.rules import GOOD, rules_for
 
 NO_METHOD = b"\x05\xff"
@@ -93,7 +93,13 @@ def test_methods(row: str, methods: bytes, tmp_path: Path) -> None:
 def test_no_authentication_among_others(tmp_path: Path) -> None:
     """Clients offer what they can; the one without a password is taken."""
     with echo() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
-        for methods in (b"\x00", b"\x02\x00", b"\x00\x01\x02", bytes(range(255, -1, -1))[:255] + b"", b"\x01\x00"):
+        for methods in (
+            b"\x00",
+            b"\x02\x00",
+            b"\x00\x01\x02",
+            bytes(range(255, -1, -1))[:255] + b"",
+            b"\x01\x00",
+        ):
             offered = methods if 0 in methods else methods[:-1] + b"\0"
             wire = gateway.ask_socks(b"\x05" + bytes([len(offered)]) + offered)
             assert wire.exactly(2) == ACCEPTED
@@ -154,7 +160,9 @@ def test_udp_associate_opens_no_socket(tmp_path: Path) -> None:
         wire.close()
 
 
-@pytest.mark.parametrize(("row", "first", "said"), OTHER_PROTOCOLS, ids=[row for row, _, _ in OTHER_PROTOCOLS])
+@pytest.mark.parametrize(
+    ("row", "first", "said"), OTHER_PROTOCOLS, ids=[row for row, _, _ in OTHER_PROTOCOLS]
+)
 def test_other_protocols(row: str, first: bytes, said: bytes, tmp_path: Path) -> None:
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         wire = gateway.ask_socks(first)
@@ -164,7 +172,9 @@ def test_other_protocols(row: str, first: bytes, said: bytes, tmp_path: Path) ->
         assert_serves(gateway, origin)
 
 
-@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\n\r\n", b"CONNECT api.allowed.test:443 HTTP/1.1\r\n\r\n", b"get"])
+@pytest.mark.parametrize(
+    "first", [b"GET / HTTP/1.1\r\n\r\n", b"CONNECT api.allowed.test:443 HTTP/1.1\r\n\r\n", b"get"]
+)
 def test_http_on_the_socks_port(first: bytes, tmp_path: Path) -> None:
     """B-69: told in its own protocol."""
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:

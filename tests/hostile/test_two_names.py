@@ -83,15 +83,35 @@ BROKEN_HELLOS = [
     ("other kind of name", tls_records(hello.message(hello.server_names(b"x", kind=1))), "malformed_request"),
     ("empty list", tls_records(hello.message(hello.extension(0, b"\0\0"))), "malformed_request"),
     ("empty extension", tls_records(hello.message(hello.extension(0, b""))), "malformed_request"),
-    ("list too long", tls_records(hello.message(hello.extension(0, b"\0\x10\0\0\x04x.yz"))), "malformed_request"),
+    (
+        "list too long",
+        tls_records(hello.message(hello.extension(0, b"\0\x10\0\0\x04x.yz"))),
+        "malformed_request",
+    ),
     ("extension cut", tls_records(hello.message(NAME[:-1])), "malformed_request"),
     ("bytes behind", tls_records(hello.message(NAME) + b"\x0b\0\0\0"), "malformed_request"),
     ("server hello", tls_records(b"\x02" + hello.message(NAME)[1:]), "malformed_request"),
     ("empty record", b"\x16\x03\x01\0\0" + hello.hello(GOOD), "malformed_request"),
     ("huge record", b"\x16\x03\x01\x40\x01" + bytes(0x4001), "malformed_request"),
-    ("alert inside", hello.hello(GOOD)[:40] and tls_records(hello.message(NAME), [20])[:25] + b"\x15\x03\x01\0\x02\x01\0", "malformed_request"),
-    ("too long", b"\x16\x03\x01\x40\0\x01\x01\0\0" + bytes(0x4000 - 4) + b"\x16\x03\x01\x40\0" + bytes(0x4000) + b"\x16", "malformed_request"),
-    ("announced too long", b"\x16\x03\x01\x40\0\x01\xff\xff\xff" + bytes(0x4000 - 4) + b"\x16\x03\x01\x40\0", "malformed_request"),
+    (
+        "alert inside",
+        hello.hello(GOOD)[:40] and tls_records(hello.message(NAME), [20])[:25] + b"\x15\x03\x01\0\x02\x01\0",
+        "malformed_request",
+    ),
+    (
+        "too long",
+        b"\x16\x03\x01\x40\0\x01\x01\0\0"
+        + bytes(0x4000 - 4)
+        + b"\x16\x03\x01\x40\0"
+        + bytes(0x4000)
+        + b"\x16",
+        "malformed_request",
+    ),
+    (
+        "announced too long",
+        b"\x16\x03\x01\x40\0\x01\xff\xff\xff" + bytes(0x4000 - 4) + b"\x16\x03\x01\x40\0",
+        "malformed_request",
+    ),
     ("SSL 2", b"\x80\x2e\x01\0\x02\0\x15\0\0\0\x10", "not_tls"),
     ("version 9", b"\x16\x09\x01\0\x05hello", "not_tls"),
 ]
@@ -106,7 +126,9 @@ def cut(code: str) -> dict[str, object]:
 def test_host_field(row: str, lines: str, code: str, tmp_path: Path) -> None:
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         lines = lines.replace("PORT", str(origin.port))
-        told = send_head(gateway, f"GET http://{GOOD}:{origin.port}/ HTTP/1.1\r\n{lines}\r\n\r\n".encode("latin-1"))
+        told = send_head(
+            gateway, f"GET http://{GOOD}:{origin.port}/ HTTP/1.1\r\n{lines}\r\n\r\n".encode("latin-1")
+        )
         assert_refused(gateway, told, code)
         assert_untouched(gateway, origin)
         assert_serves(gateway, origin)
@@ -120,7 +142,9 @@ def test_host_field_is_compared_in_normal_form(host: str, tmp_path: Path) -> Non
 
 
 @both_tunnels
-@pytest.mark.parametrize(("row", "names", "code"), OTHER_NAMES, ids=[f"{r} {n!a:.50}" for r, n, _ in OTHER_NAMES])
+@pytest.mark.parametrize(
+    ("row", "names", "code"), OTHER_NAMES, ids=[f"{r} {n!a:.50}" for r, n, _ in OTHER_NAMES]
+)
 def test_name_inside_tls(row: str, names: list[str], code: str, transport: Transport, tmp_path: Path) -> None:
     """The tunnel was granted, but the server never gets a byte."""
     with recorder() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
@@ -136,10 +160,10 @@ def test_name_inside_tls(row: str, names: list[str], code: str, transport: Trans
 
 
 @both_tunnels
-@pytest.mark.parametrize(
-    ("what", "first", "code"), BROKEN_HELLOS, ids=[what for what, _, _ in BROKEN_HELLOS]
-)
-def test_greeting_that_is_broken(what: str, first: bytes, code: str, transport: Transport, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("what", "first", "code"), BROKEN_HELLOS, ids=[what for what, _, _ in BROKEN_HELLOS])
+def test_greeting_that_is_broken(
+    what: str, first: bytes, code: str, transport: Transport, tmp_path: Path
+) -> None:
     with recorder() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         wire = tunnel(gateway, transport, origin.port)
         wire.send(first)
@@ -153,7 +177,9 @@ def test_greeting_that_is_broken(what: str, first: bytes, code: str, transport: 
 
 @both_tunnels
 @pytest.mark.parametrize("names", [["cloudflare-ech.com"], []])
-def test_encrypted_hello_with_another_outer_name(names: list[str], transport: Transport, tmp_path: Path) -> None:
+def test_encrypted_hello_with_another_outer_name(
+    names: list[str], transport: Transport, tmp_path: Path
+) -> None:
     """B-49."""
     with recorder() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         wire = tunnel(gateway, transport, origin.port)
@@ -183,7 +209,9 @@ GOOD_HELLOS = [
 @both_tunnels
 @pytest.mark.parametrize("early", [False, True], ids=["after the answer", "with the request"])
 @pytest.mark.parametrize(("what", "first"), GOOD_HELLOS, ids=[what for what, _ in GOOD_HELLOS])
-def test_greeting_that_passes(what: str, first: bytes, early: bool, transport: Transport, tmp_path: Path) -> None:
+def test_greeting_that_passes(
+    what: str, first: bytes, early: bool, transport: Transport, tmp_path: Path
+) -> None:
     """B-56 too: what a client sends in one breath with CONNECT is judged and delivered like what comes later."""
     with echo() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         wire = tunnel(gateway, transport, origin.port, first=first if early else b"")
@@ -193,7 +221,11 @@ def test_greeting_that_passes(what: str, first: bytes, early: bool, transport: T
         wire.close()
         closed = gateway.await_record(state="closed")
         assert figures(closed) == {
-            "verdict": "allow", "code": "", "bytes_up": len(first), "bytes_down": len(first), "close": "finished",
+            "verdict": "allow",
+            "code": "",
+            "bytes_up": len(first),
+            "bytes_down": len(first),
+            "close": "finished",
         }
         assert str(closed["sni"]).lower().rstrip(".") == GOOD
 
@@ -212,7 +244,9 @@ def test_greeting_byte_by_byte(transport: Transport, tmp_path: Path) -> None:
 
 
 @both_tunnels
-@pytest.mark.parametrize("sent", [b"", b"\x16", hello.hello(GOOD)[:-1]], ids=["nothing", "one byte", "all but one"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"\x16", hello.hello(GOOD)[:-1]], ids=["nothing", "one byte", "all but one"]
+)
 def test_greeting_that_is_not_finished(sent: bytes, transport: Transport, tmp_path: Path) -> None:
     """B-48, B-62: refused at its deadline."""
     with recorder() as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:

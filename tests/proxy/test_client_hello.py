@@ -1,6 +1,8 @@
 """Reading a ClientHello: what it names, and that no cut, split or damage of it is ever taken for another."""
 
 import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -45,7 +47,6 @@ READ = [
 ]
 
 
-
 @pytest.mark.parametrize(("what", "data", "kind", "names", "ech"), READ, ids=[row[0] for row in READ])
 def test_reading(what: str, data: bytes, kind: HelloKind, names: tuple[str, ...], ech: bool) -> None:
     assert read_hello(data) == Hello(kind, names, ech)
@@ -61,20 +62,103 @@ def test_every_cut(data: bytes) -> None:
     assert isinstance(read_hello(data), Hello)
 
 
-def test_the_library_s_own() -> None:
-    """What Python's TLS client sends."""
+# What Python's TLS client is told, and what it then names.
+OWN = [
+    ("a name", "api.allowed.test", {}, ("api.allowed.test",)),
+    ("no name", None, {}, ()),
+    ("an address", "127.0.0.1", {}, ()),
+    ("a long name", ".".join(["a" * 62] * 4), {}, (".".join(["a" * 62] * 4),)),
+    ("TLS 1.2", "api.allowed.test", {"maximum_version": ssl.TLSVersion.TLSv1_2}, ("api.allowed.test",)),
+    ("TLS 1.3", "api.allowed.test", {"minimum_version": ssl.TLSVersion.TLSv1_3}, ("api.allowed.test",)),
+]
+
+
+def own_hello(
+    name: str | None, options: Mapping[str, ssl.TLSVersion], protocols: Sequence[str] = ("h2",)
+) -> bytes:
+    """The bytes Python's TLS client begins with."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = name is not None
+    context.set_alpn_protocols(list(protocols))
+    for option, value in options.items():
+        setattr(context, option, value)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="api.allowed.test")
+    client = context.wrap_bio(incoming, outgoing, server_hostname=name)
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
-    assert read_hello(outgoing.read()) == Hello(TLS, ("api.allowed.test",))
+    return outgoing.read()
+
+
+def split(data: bytes, sizes: Sequence[int]) -> bytes:
+    """The message of one record in records of these sizes, as far as it goes."""
+    message = data[5:]
+    fitting = [size for size, sent in zip(sizes, accumulate(sizes), strict=True) if sent < len(message)]
+    return made.records(message, fitting)
+
+
+def read_in_pieces(data: bytes, sizes: Iterable[int]) -> tuple[Hello, int]:
+    """What comes out when the bytes arrive in pieces of these sizes (then all), and how often it was asked."""
+    have, needed, asked = 0, 1, 0
+    for size in (*sizes, len(data)):
+        have = min(have + size, len(data))
+        if have < needed:
+            continue
+        asked += 1
+        found = read_hello(data[:have])
+        if isinstance(found, Hello):
+            return found, asked
+        assert needed < found <= len(data), "what is needed grows, and never beyond what there is"
+        assert found > have
+        needed = found
+    raise AssertionError("the whole hello was not enough")
+
+
+@pytest.mark.parametrize(("what", "name", "options", "names"), OWN, ids=[row[0] for row in OWN])
+def test_the_library_s_own(
+    what: str, name: str | None, options: Mapping[str, ssl.TLSVersion], names: tuple[str, ...]
+) -> None:
+    """What Python's TLS client sends."""
+    assert read_hello(own_hello(name, options)) == Hello(TLS, names)
+
+
+pieces = st.lists(st.integers(1, 80), max_size=40)
+
+
+@given(st.sampled_from(OWN), st.integers(1, 20), pieces, pieces)
+def test_the_library_s_own_in_any_pieces(
+    row: tuple[str, str | None, Mapping[str, ssl.TLSVersion], tuple[str, ...]],
+    protocols: int,
+    record_sizes: list[int],
+    read_sizes: list[int],
+) -> None:
+    """However it is split into records and packets, it is read as the same."""
+    _, name, options, expected = row
+    data = split(own_hello(name, options, [f"x{number}" for number in range(protocols)]), record_sizes)
+    assert read_in_pieces(data, read_sizes)[0] == Hello(TLS, expected)
+
+
+def test_smallest_records_and_packets() -> None:
+    """30 KiB in records of one byte, which arrive byte by byte: the work is not done anew for each of them."""
+    data = split(hello("api.allowed.test", padding=5000), [1] * 6000)
+    found, asked = read_in_pieces(data, [1] * len(data))
+    assert found == Hello(TLS, ("api.allowed.test",))
+    assert asked < 64
+
+
+def test_message_that_claims_too_much() -> None:
+    """It says at its beginning how long it is; nobody has to wait for that."""
+    needed = read_hello(b"\x16\x03\x01\x00\x04\x01\xff\xff\xff")
+    assert isinstance(needed, int)
+    assert needed > 1 << 24
 
 
 names = st.lists(st.binary(min_size=1, max_size=300), max_size=3)
 
 
 @given(names, st.integers(0, 3000), st.booleans(), st.lists(st.integers(1, 500), max_size=10))
-def test_whatever_is_written_is_read(given_names: list[bytes], padding: int, ech: bool, sizes: list[int]) -> None:
+def test_whatever_is_written_is_read(
+    given_names: list[bytes], padding: int, ech: bool, sizes: list[int]
+) -> None:
     data = hello(*given_names, ech=ech, padding=padding)
     body = data[5:]
     fitting: list[int] = []
@@ -94,9 +178,9 @@ def test_any_bytes(data: bytes) -> None:
 
 @given(st.binary(max_size=300), st.data())
 def test_any_damage(noise: bytes, data: st.DataObject) -> None:
-    """Bytes overwritten somewhere: nothing is raised, and what is asked for stays bounded by the length fields."""
+    """Bytes overwritten somewhere: nothing is raised, and more is asked for where something is missing."""
     whole = bytearray(hello("api.allowed.test", padding=50, sizes=[30]))
     at = data.draw(st.integers(0, len(whole)))
     whole[at : at + len(noise)] = noise
     found = read_hello(bytes(whole))
-    assert isinstance(found, Hello) or len(whole) < found <= len(whole) + 5 + (1 << 14)
+    assert isinstance(found, Hello) or len(whole) < found <= len(whole) + 2 * (5 + (1 << 14)) + (1 << 24)

@@ -95,51 +95,63 @@ def url(origin: Origin, userinfo: str = "") -> str:
 @every_transport
 def test_way_out(transport: Transport, tmp_path: Path) -> None:
     """The proxy is asked for the vetted address, with its credentials, which stand in no record."""
-    with http_origin(answering()) as origin, company_proxy() as proxy:
-        with behind(url(proxy, "user:pa55w0rd-of-corp@"), rules_for(origin.port), tmp_path) as gateway:
-            told = ask(gateway, transport, GOOD, origin.port)
-            assert told.granted
-            told.wire.close()
-            gateway.settle()
-            asked = proxy.requests[0]
-            assert asked.line == f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1"
-            assert asked.field("Host") == f"127.0.0.1:{origin.port}"
-            assert asked.field("Proxy-Authorization") == "Basic dXNlcjpwYTU1dzByZC1vZi1jb3Jw"
-            assert gateway.resolver.asked == [GOOD]
-            opened = gateway.records()[0]
-            assert (opened["host"], opened["address"]) == (GOOD, "127.0.0.1")
-            log = gateway.raw_log()
-            assert b"pa55w0rd" not in log
-            assert b"dXNlcjpw" not in log
+    with (
+        http_origin(answering()) as origin,
+        company_proxy() as proxy,
+        behind(url(proxy, "user:pa55w0rd-of-corp@"), rules_for(origin.port), tmp_path) as gateway,
+    ):
+        told = ask(gateway, transport, GOOD, origin.port)
+        assert told.granted
+        told.wire.close()
+        gateway.settle()
+        asked = proxy.requests[0]
+        assert asked.line == f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1"
+        assert asked.field("Host") == f"127.0.0.1:{origin.port}"
+        assert asked.field("Proxy-Authorization") == "Basic dXNlcjpwYTU1dzByZC1vZi1jb3Jw"
+        assert gateway.resolver.asked == [GOOD]
+        opened = gateway.records()[0]
+        assert (opened["host"], opened["address"]) == (GOOD, "127.0.0.1")
+        log = gateway.raw_log()
+        assert b"pa55w0rd" not in log
+        assert b"dXNlcjpw" not in log
 
 
 def test_tls_through_it(tmp_path: Path) -> None:
-    with http_origin(answering(b"secret"), tls=server_context()) as origin, company_proxy() as proxy:
-        with behind(url(proxy), rules_for(origin.port), tmp_path) as gateway:
-            wire = tunnel(gateway, CONNECT, origin.port)
-            wire.start_tls(client_context(), GOOD)
-            wire.send(f"GET / HTTP/1.1\r\nHost: {GOOD}\r\n\r\n".encode())
-            assert wire.message().body == b"secret"
-            wire.close()
+    with (
+        http_origin(answering(b"secret"), tls=server_context()) as origin,
+        company_proxy() as proxy,
+        behind(url(proxy), rules_for(origin.port), tmp_path) as gateway,
+    ):
+        wire = tunnel(gateway, CONNECT, origin.port)
+        wire.start_tls(client_context(), GOOD)
+        wire.send(f"GET / HTTP/1.1\r\nHost: {GOOD}\r\n\r\n".encode())
+        assert wire.message().body == b"secret"
+        wire.close()
 
 
 def test_target_on_ipv6(tmp_path: Path) -> None:
-    with http_origin(answering(), host="::1") as origin, company_proxy() as proxy:
-        with behind(url(proxy), rules_for(origin.port, hosts=("::1",)), tmp_path) as gateway:
-            gateway.resolver.answer(GOOD, ("::1",))
-            told = ask(gateway, HTTP, GOOD, origin.port)
-            assert told.granted
-            told.wire.close()
-            assert proxy.requests[0].line == f"CONNECT [::1]:{origin.port} HTTP/1.1"
-            assert proxy.requests[0].field("Proxy-Authorization") is None
+    with (
+        http_origin(answering(), host="::1") as origin,
+        company_proxy() as proxy,
+        behind(url(proxy), rules_for(origin.port, hosts=("::1",)), tmp_path) as gateway,
+    ):
+        gateway.resolver.answer(GOOD, ("::1",))
+        told = ask(gateway, HTTP, GOOD, origin.port)
+        assert told.granted
+        told.wire.close()
+        assert proxy.requests[0].line == f"CONNECT [::1]:{origin.port} HTTP/1.1"
+        assert proxy.requests[0].field("Proxy-Authorization") is None
 
 
 def test_proxy_with_a_name(tmp_path: Path) -> None:
     """It is the operator's, so it may stand anywhere."""
-    with http_origin(answering()) as origin, company_proxy() as proxy:
-        with behind(f"http://proxy.corp.test:{proxy.port}", rules_for(origin.port), tmp_path) as gateway:
-            assert ask(gateway, HTTP, GOOD, origin.port).granted
-            assert gateway.resolver.asked == [GOOD, "proxy.corp.test"]
+    with (
+        http_origin(answering()) as origin,
+        company_proxy() as proxy,
+        behind(f"http://proxy.corp.test:{proxy.port}", rules_for(origin.port), tmp_path) as gateway,
+    ):
+        assert ask(gateway, HTTP, GOOD, origin.port).granted
+        assert gateway.resolver.asked == [GOOD, "proxy.corp.test"]
 
 
 @every_transport
@@ -225,7 +237,10 @@ def test_proxy_that_cannot_be_reached(transport: Transport, tmp_path: Path) -> N
         told.wire.close()
         assert [record["state"] for record in gateway.records()] == ["closed"]
         assert gateway.records()[0]["verdict"] == "allow"
-    with full_backlog() as port, behind(f"http://127.0.0.1:{port}", rules_for(8080), tmp_path / "2") as gateway:
+    with (
+        full_backlog() as port,
+        behind(f"http://127.0.0.1:{port}", rules_for(8080), tmp_path / "2") as gateway,
+    ):
         wire = start(gateway, transport, GOOD, 8080)
         gateway.until(lambda: gateway.resolver.asked == [GOOD])
         gateway.advance(11)

@@ -9,9 +9,23 @@ from gateway.proxy.framing import ChunkReader, FramingError, ResponseHead, read_
 # What, method, head (without the empty line), status, length, close.
 HEADS = [
     ("length", b"GET", b"HTTP/1.1 200 OK\r\nContent-Length: 5", 200, 5, False),
-    ("length twice, the same", b"GET", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5", 200, 5, False),
+    (
+        "length twice, the same",
+        b"GET",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5",
+        200,
+        5,
+        False,
+    ),
     ("chunked", b"GET", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", 200, None, False),
-    ("chunked, spelt otherwise", b"GET", b"HTTP/1.1 200 OK\r\ntransfer-encoding:\tChunked ", 200, None, False),
+    (
+        "chunked, spelt otherwise",
+        b"GET",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding:\tChunked ",
+        200,
+        None,
+        False,
+    ),
     ("until the end", b"GET", b"HTTP/1.1 200 OK\r\nServer: x", 200, -1, True),
     ("no reason", b"GET", b"HTTP/1.1 200\r\nContent-Length: 0", 200, 0, False),
     ("an empty reason", b"GET", b"HTTP/1.1 200 \r\nContent-Length: 0", 200, 0, False),
@@ -23,7 +37,14 @@ HEADS = [
     ("100", b"GET", b"HTTP/1.1 100 Continue", 100, 0, False),
     ("101", b"GET", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket", 101, 0, False),
     ("close", b"GET", b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5", 200, 5, True),
-    ("close among others", b"GET", b"HTTP/1.1 200 OK\r\nconnection: x, Close\r\nContent-Length: 5", 200, 5, True),
+    (
+        "close among others",
+        b"GET",
+        b"HTTP/1.1 200 OK\r\nconnection: x, Close\r\nContent-Length: 5",
+        200,
+        5,
+        True,
+    ),
     ("1.0", b"GET", b"HTTP/1.0 200 OK\r\nContent-Length: 5", 200, 5, True),
     ("an empty field", b"GET", b"HTTP/1.1 200 OK\r\nX:\r\nContent-Length: 5", 200, 5, False),
     ("colons in a value", b"GET", b"HTTP/1.1 200 OK\r\nX: a:b: c\r\nContent-Length: 5", 200, 5, False),
@@ -102,7 +123,7 @@ def test_head_that_does_not_end() -> None:
 
 
 def test_alternative_services_are_left_out() -> None:
-    found = read(b"HTTP/1.1 200 OK\r\nAlt-Svc: h3=\":443\"\r\nX: 1\r\nALT-SVC: clear\r\nContent-Length: 0")
+    found = read(b'HTTP/1.1 200 OK\r\nAlt-Svc: h3=":443"\r\nX: 1\r\nALT-SVC: clear\r\nContent-Length: 0')
     assert found.data == b"HTTP/1.1 200 OK\r\nX: 1\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -200,3 +221,143 @@ def test_any_bytes_as_a_head(data: bytes) -> None:
     except FramingError:
         return
     assert found is None or found[0].status >= 100
+
+
+def test_head_with_as_many_fields_as_a_request_may_have() -> None:
+    assert read(b"HTTP/1.1 200 OK" + b"\r\nX: 1" * 127 + b"\r\nContent-Length: 5").length == 5
+
+
+# What, begin of a body, whether a request may begin like that, whether a response may.
+BEGUN = [
+    ("half a size", b"1", True, True),
+    ("a size and half a line end", b"1\r", True, True),
+    ("an extension", b"1;a=", False, True),
+    ("no line end behind the data", b"1\r\nax", False, False),
+    ("half a line end behind the data", b"1\r\na\r", True, True),
+    ("a size ended with CR", b"0\r\r", False, False),
+    ("a request behind that", b"0\r\rGET / HTTP/1.1\rHost: b.test\r\r", False, False),
+    ("the same in an extension", b"1;\rGET / HTTP/1.1\r", False, False),
+    ("the same in a trailer", b"0\r\nX: 1\rGET / HTTP/1.1\r", False, False),
+    ("no size", b"GET", False, True),
+    ("16 digits", b"0000000000000000", False, True),
+    ("a trailer", b"0\r\nX: 1", False, True),
+    ("half the end", b"0\r\n\r", True, True),
+]
+
+
+def outcome(pieces: list[bytes], strict: bool) -> tuple[int, bool] | None:
+    """Bytes taken and whether the body is over; None when it cannot be read."""
+    reader, taken = ChunkReader(strict=strict), 0
+    try:
+        for piece in pieces:
+            taken += reader.feed(piece)
+    except FramingError:
+        return None
+    return taken, reader.done
+
+
+@pytest.mark.parametrize(
+    ("what", "begun", "strictly", "leniently"), BEGUN, ids=[f"begun with {row[0]}" for row in BEGUN]
+)
+def test_begun_line_that_nothing_can_mend(what: str, begun: bytes, strictly: bool, leniently: bool) -> None:
+    """Is not passed on, byte by byte or at once: a server that reads lines otherwise could find a request in it."""
+    for strict, accepted in ((True, strictly), (False, leniently)):
+        expected = (len(begun), False) if accepted else None
+        assert outcome([begun], strict) == expected
+        assert outcome([bytes([byte]) for byte in begun], strict) == expected
+
+
+nearly_chunks = st.lists(
+    st.sampled_from(
+        [b"0", b"1", b"2", b"a", b"F", b";", b"=", b"x", b" ", b"\r\n", b"\r", b"\n", b"\0", b"\xff"]
+    )
+).map(b"".join)
+
+
+@given(nearly_chunks, st.booleans())
+def test_byte_by_byte_is_at_once(data: bytes, strict: bool) -> None:
+    """Whatever comes: the same bytes belong to the body, or it is refused either way."""
+    assert outcome([data], strict) == outcome([bytes([byte]) for byte in data], strict)
+
+
+@given(nearly_chunks)
+def test_strict_accepts_no_more(data: bytes) -> None:
+    strictly = outcome([data], strict=True)
+    assert strictly is None or strictly == outcome([data], strict=False)
+
+
+names = st.sampled_from(
+    [
+        "Content-Length",
+        "content-length",
+        "Transfer-Encoding",
+        "TRANSFER-ENCODING",
+        "Connection",
+        "Alt-Svc",
+        "X",
+    ]
+)
+worths = st.sampled_from(
+    ["0", "5", "05", "5, 5", "-1", "", "chunked", "gzip, chunked", "close", 'h3=":443"', " 7 "]
+)
+statuses = st.sampled_from([100, 101, 200, 204, 304, 404, 599])
+methods = st.sampled_from([b"GET", b"HEAD", b"POST"])
+
+
+@given(statuses, methods, st.lists(st.tuples(names, worths), max_size=4), st.binary(max_size=20))
+def test_head_that_is_read_has_one_length(
+    status: int, method: bytes, fields: list[tuple[str, str]], rest: bytes
+) -> None:
+    """What is passed on names the length that is followed, nothing leads to HTTP/3, and reading it again says the
+    same."""
+    lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in fields), "", ""]
+    try:
+        found = read_response_head("\r\n".join(lines).encode() + rest, method)
+    except FramingError:
+        return
+    assert found is not None
+    head, behind = found
+    assert behind == rest
+    assert b"alt-svc" not in head.data.lower()
+    assert read_response_head(head.data, method) == (head, b"")
+    lengths = {value.strip() for name, value in fields if name.lower() == "content-length"}
+    codings = [value.strip() for name, value in fields if name.lower() == "transfer-encoding"]
+    if method == b"HEAD" or status in {100, 101, 204, 304}:
+        assert head.length == 0
+    elif codings:
+        assert (codings, lengths, head.length) == (["chunked"], set(), None)
+    else:
+        assert {int(length) for length in lengths} == (set() if head.length == -1 else {head.length})
+
+
+FULL = 65536
+
+# What, how a head of 64 KiB goes on in which a careless pattern would get lost.
+LONG = [
+    ("spaces inside a value", b"Connection: a" + b" " * FULL + b"b"),
+    ("spaces inside another value", b"X: a" + b" " * FULL + b"b"),
+    ("spaces and tabs", b"Content-Length: 5" + b" \t" * (FULL // 2) + b"5"),
+    ("only spaces", b"Transfer-Encoding:" + b" " * FULL),
+    ("words", b"Alt-Svc: " + b"a " * (FULL // 2)),
+    ("a long name", b"a" * FULL + b": x"),
+    ("colons", b":" * FULL),
+    ("many fields", b"a:\r\n" * (FULL // 4) + b"b:"),
+    ("many fields, the last without a colon", b"a:\r\n" * (FULL // 4) + b"b"),
+    ("many alternative services", b"Alt-Svc:\r\n" * (FULL // 10) + b"b:"),
+    ("carriage returns", b"X: " + b"\r" * FULL),
+    ("line ends", b"\r\n" * (FULL // 2) + b"X: 1"),
+]
+
+
+@pytest.mark.parametrize(("what", "shape"), LONG, ids=[row[0] for row in LONG])
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 "], ids=["fields", "reason"])
+def test_long_head(start: bytes, what: str, shape: bytes) -> None:
+    """Read or refused after a look or two at each byte; a pattern that tries again and again would not come back."""
+    size = FULL - len(start)
+    for head in (start + shape[:size], start + shape[: size // 2] + b"\r\n" + shape[: size // 2 - 2]):
+        try:
+            found = read_response_head(head + b"\r\n\r\n", b"GET")
+        except FramingError:
+            continue
+        assert found is not None
+        assert found[0].status == 200

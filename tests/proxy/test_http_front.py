@@ -60,18 +60,20 @@ def test_head_in_pieces(tmp_path: Path) -> None:
 
 def test_tls_inside(tmp_path: Path) -> None:
     """The client verifies the origin's own certificate: nobody stands in between."""
-    with http_origin(answering(b"secret"), tls=server_context()) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            for name in (GOOD, "a.wild.test"):
-                wire = tunnel(gateway, CONNECT, origin.port, name)
-                wire.start_tls(client_context(), name)
-                wire.send(f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
-                assert wire.message().body == b"secret"
-                wire.close()
-            gateway.settle()
-            closed = [record for record in gateway.records() if record["state"] == "closed"]
-            assert [record["sni"] for record in closed] == [GOOD, "a.wild.test"]
-            assert all(int(str(record["bytes_up"])) > 500 for record in closed)
+    with (
+        http_origin(answering(b"secret"), tls=server_context()) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        for name in (GOOD, "a.wild.test"):
+            wire = tunnel(gateway, CONNECT, origin.port, name)
+            wire.start_tls(client_context(), name)
+            wire.send(f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+            assert wire.message().body == b"secret"
+            wire.close()
+        gateway.settle()
+        closed = [record for record in gateway.records() if record["state"] == "closed"]
+        assert [record["sni"] for record in closed] == [GOOD, "a.wild.test"]
+        assert all(int(str(record["bytes_up"])) > 500 for record in closed)
 
 
 def test_refusal_ends_the_connection(tmp_path: Path) -> None:

@@ -81,8 +81,12 @@ def test_closing_cuts_whatever_is_under_way(tmp_path: Path) -> None:
         silent = [gateway.ask_http(b""), gateway.ask_socks(b"")]
         half = [gateway.ask_http(connect_head(GOOD, 443)[:20]), gateway.ask_socks(b"\x05\x01\0\x05")]
         greeted = [tunnel(gateway, CONNECT, origin.port), tunnel(gateway, SOCKS, origin.port)]
-        waiting = [gateway.ask_http(get_head(GOOD, origin.port, path)) for path in ("/waiting", "/half", "/kept")]
-        body = gateway.ask_http(get_head(GOOD, origin.port, "/up", "Content-Length: 9").replace(b"GET", b"PUT") + b"x")
+        waiting = [
+            gateway.ask_http(get_head(GOOD, origin.port, path)) for path in ("/waiting", "/half", "/kept")
+        ]
+        body = gateway.ask_http(
+            get_head(GOOD, origin.port, "/up", "Content-Length: 9").replace(b"GET", b"PUT") + b"x"
+        )
         gateway.until(lambda: len(asked) == 3)
         origin.wait_accepted(6)
         gateway.close(gateway.session)

@@ -1,4 +1,4 @@
-"""Plain HTTP through the running proxy: every shape of request and answer, body bytes unchanged, each request judged."""
+"""Plain HTTP through the running proxy: every shape of request and answer, bodies unchanged, each request judged."""
 
 import hashlib
 import threading
@@ -38,22 +38,26 @@ def digest_of(size: int) -> str:
 
 
 def test_many_requests_on_one_connection(tmp_path: Path) -> None:
-    with http_origin(lambda asked: answering(asked.target.encode())(asked)) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            wire = gateway.ask_http(b"")
-            for number in range(20):
-                wire.send(request("GET", origin.port, f"/{number}"))
-                assert wire.message().body == f"/{number}".encode()
-            wire.close()
-            gateway.settle()
-            assert origin.accepted == 1
-            assert gateway.call(lambda: gateway.door.counts("s1").allowed) == 20
+    with (
+        http_origin(lambda asked: answering(asked.target.encode())(asked)) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(b"")
+        for number in range(20):
+            wire.send(request("GET", origin.port, f"/{number}"))
+            assert wire.message().body == f"/{number}".encode()
+        wire.close()
+        gateway.settle()
+        assert origin.accepted == 1
+        assert gateway.call(lambda: gateway.door.counts("s1").allowed) == 20
 
 
 def test_request_as_the_server_gets_it(tmp_path: Path) -> None:
     """Origin-form, with the fields as they came, in their order and spelling."""
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
-        wire = gateway.ask_http(request("PATCH", origin.port, "/a/../b?x=%20", "X-One: 1", "x-one:2", "Accept:  */* "))
+        wire = gateway.ask_http(
+            request("PATCH", origin.port, "/a/../b?x=%20", "X-One: 1", "x-one:2", "Accept:  */* ")
+        )
         assert wire.message().status == 200
         assert origin.received == (
             b"PATCH /a/../b?x=%20 HTTP/1.1\r\n"
@@ -73,45 +77,53 @@ def test_answer_as_the_client_gets_it(tmp_path: Path) -> None:
 
 def test_two_hosts_on_one_connection(tmp_path: Path) -> None:
     """The connection to the first is closed before the second is asked."""
-    with http_origin(answering(b"one")) as first, http_origin(answering(b"two")) as second:
-        with Gateway(tmp_path, rules_for(first.port, second.port)) as gateway:
-            wire = gateway.ask_http(request("GET", first.port))
-            assert wire.message().body == b"one"
-            wire.send(request("GET", second.port, host="x.wild.test"))
-            assert wire.message().body == b"two"
-            first.wait_ended(1)
-            wire.send(request("GET", first.port))
-            assert wire.message().body == b"one"
-            wire.close()
-            gateway.settle()
-            assert gateway.resolver.asked == [GOOD, "x.wild.test", GOOD]
-            closed = [record for record in gateway.records() if record["state"] == "closed"]
-            assert [record["host"] for record in closed] == [GOOD, "x.wild.test", GOOD]
-            assert len({record["connection"] for record in closed}) == 3
+    with (
+        http_origin(answering(b"one")) as first,
+        http_origin(answering(b"two")) as second,
+        Gateway(tmp_path, rules_for(first.port, second.port)) as gateway,
+    ):
+        wire = gateway.ask_http(request("GET", first.port))
+        assert wire.message().body == b"one"
+        wire.send(request("GET", second.port, host="x.wild.test"))
+        assert wire.message().body == b"two"
+        first.wait_ended(1)
+        wire.send(request("GET", first.port))
+        assert wire.message().body == b"one"
+        wire.close()
+        gateway.settle()
+        assert gateway.resolver.asked == [GOOD, "x.wild.test", GOOD]
+        closed = [record for record in gateway.records() if record["state"] == "closed"]
+        assert [record["host"] for record in closed] == [GOOD, "x.wild.test", GOOD]
+        assert len({record["connection"] for record in closed}) == 3
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same host", "other host"])
 def test_two_requests_in_one_breath(same: bool, tmp_path: Path) -> None:
     """Pipelining: answered in order."""
-    with http_origin(answering(b"one")) as first, http_origin(answering(b"two")) as second:
-        with Gateway(tmp_path, rules_for(first.port, second.port)) as gateway:
-            other = first if same else second
-            wire = gateway.ask_http(request("GET", first.port, "/1") + request("GET", other.port, "/2"))
-            assert wire.message().body == b"one"
-            assert wire.message().body == (b"one" if same else b"two")
-            wire.close()
-            assert [asked.target for asked in first.requests + second.requests] == ["/1", "/2"]
+    with (
+        http_origin(answering(b"one")) as first,
+        http_origin(answering(b"two")) as second,
+        Gateway(tmp_path, rules_for(first.port, second.port)) as gateway,
+    ):
+        other = first if same else second
+        wire = gateway.ask_http(request("GET", first.port, "/1") + request("GET", other.port, "/2"))
+        assert wire.message().body == b"one"
+        assert wire.message().body == (b"one" if same else b"two")
+        wire.close()
+        assert [asked.target for asked in first.requests + second.requests] == ["/1", "/2"]
 
 
 def test_pipelined_requests_with_bodies(tmp_path: Path) -> None:
     """Where one body ends, the next request begins: by length, and by chunks."""
-    with http_origin(lambda asked: answering(asked.body)(asked)) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            by_length = request("POST", origin.port, "/", "Content-Length: 3") + b"one"
-            by_chunks = request("POST", origin.port, "/", "Transfer-Encoding: chunked") + b"3\r\ntwo\r\n0\r\n\r\n"
-            wire = gateway.ask_http((by_length + by_chunks) * 3)
-            assert [wire.message().body for _ in range(6)] == [b"one", b"two"] * 3
-            wire.close()
+    with (
+        http_origin(lambda asked: answering(asked.body)(asked)) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        by_length = request("POST", origin.port, "/", "Content-Length: 3") + b"one"
+        by_chunks = request("POST", origin.port, "/", "Transfer-Encoding: chunked") + b"3\r\ntwo\r\n0\r\n\r\n"
+        wire = gateway.ask_http((by_length + by_chunks) * 3)
+        assert [wire.message().body for _ in range(6)] == [b"one", b"two"] * 3
+        wire.close()
 
 
 def test_server_that_closed_meanwhile(tmp_path: Path) -> None:
@@ -223,7 +235,10 @@ def test_interim_answers(tmp_path: Path) -> None:
         b"HTTP/1.1 102 Processing\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     )
-    with http_origin(lambda _: b"".join(said)) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+    with (
+        http_origin(lambda _: b"".join(said)) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
         wire = gateway.ask_http(request("GET", origin.port))
         for one in said:
             assert wire.exactly(len(one)) == one
@@ -237,7 +252,7 @@ def test_expectation_that_is_met(tmp_path: Path) -> None:
     """Expect: 100-continue reaches the server, whose 100 reaches the client, which then sends."""
 
     def talk(wire: Wire) -> None:
-        line, fields = wire.head()
+        _line, fields = wire.head()
         assert ("Expect", "100-continue") in fields
         wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         assert wire.exactly(4) == b"body"
@@ -254,24 +269,44 @@ def test_expectation_that_is_met(tmp_path: Path) -> None:
 
 def test_expectation_that_is_not_met(tmp_path: Path) -> None:
     """The answer comes instead of 100, and the body never."""
-    with Origin(_answer_the_head(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            wire = gateway.ask_http(request("PUT", origin.port, "/", "Expect: 100-continue", "Content-Length: 4"))
-            assert wire.message().status == 417
-            assert wire.rest() == b""
-            wire.close()
-            assert gateway.await_record(state="closed")["status"] == 417
+    with (
+        Origin(_answer_the_head(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(request("PUT", origin.port, "/", "Expect: 100-continue", "Content-Length: 4"))
+        assert wire.message().status == 417
+        assert wire.rest() == b""
+        wire.close()
+        assert gateway.await_record(state="closed")["status"] == 417
 
 
 def test_answer_before_the_body_is_whole(tmp_path: Path) -> None:
     """A server that has seen enough. What the client still sends is no request, so the connection ends."""
-    with Origin(_answer_the_head(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            wire = gateway.ask_http(request("POST", origin.port, "/", "Content-Length: 100000") + b"x" * 100)
-            message = wire.message()
-            assert (message.status, message.body) == (413, b"no")
-            assert wire.rest() == b""
-            wire.close()
+    with (
+        Origin(_answer_the_head(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(request("POST", origin.port, "/", "Content-Length: 100000") + b"x" * 100)
+        message = wire.message()
+        assert (message.status, message.body) == (413, b"no")
+        assert wire.rest() == b""
+        wire.close()
+
+
+def test_client_that_goes_on_sending_after_the_answer(tmp_path: Path) -> None:
+    """It is not met with a reset, in which its answer could get lost."""
+    with (
+        Origin(_answer_the_head(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(request("POST", origin.port, "/", "Content-Length: 100000000"))
+        assert wire.message().status == 413
+        for _ in range(8):
+            wire.send(bytes(50_000))
+            gateway.call(lambda: None)
+        assert wire.some() == b""
+        wire.close()
+        gateway.settle()
 
 
 def _answer_the_head(said: bytes) -> Talk:
@@ -344,7 +379,7 @@ def test_chunks_pass_as_they_came(tmp_path: Path) -> None:
     """Sizes, extensions and trailers of an answer are the server's and the client's business."""
     said = (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nTrailer: X-Sum\r\n\r\n"
-        b"003;sig=abc\r\none\r\nA ; q=\"x\"\r\n0123456789\r\n0\r\nX-Sum: 7\r\n\r\n"
+        b'003;sig=abc\r\none\r\nA ; q="x"\r\n0123456789\r\n0\r\nX-Sum: 7\r\n\r\n'
     )
     with http_origin(lambda _: said) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         wire = gateway.ask_http(b"")

@@ -50,7 +50,7 @@ def digest_of(size: int) -> str:
 def digest_until_end(wire: Wire, step: int = 65536) -> tuple[int, str]:
     """Length and hash of what comes; read in small steps where the reader is slow."""
     whole, size = hashlib.sha256(), 0
-    while data := wire.socket.recv(step):
+    while data := wire.some(step):
         whole.update(data)
         size += len(data)
     return size, whole.hexdigest()
@@ -310,7 +310,9 @@ def run_alone(scenario: Scenario) -> None:
         client, near, far, server = far_ends()
         closed: list[Tunnel] = []
         reactor = running_reactor()
-        tunnel = Tunnel(reactor, Peer(near, reactor), Peer(far, reactor), closed.append, sent_up=3, sent_down=4)
+        tunnel = Tunnel(
+            reactor, Peer(near, reactor), Peer(far, reactor), closed.append, sent_up=3, sent_down=4
+        )
         tunnel.start()
         try:
             await scenario(tunnel, client, server, closed)
@@ -364,7 +366,9 @@ async def drain(end: socket.socket) -> int:
 def test_slow_reader_holds_the_sender_back(upwards: bool, hot: bool) -> None:
     """What a reader does not take stays with the sender: little is kept here, and nothing is lost."""
 
-    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def scenario(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         source, sink = (client, server) if upwards else (server, client)
         warm = 0
         while hot and warm < 2 << 20:
@@ -388,7 +392,9 @@ def test_slow_reader_holds_the_sender_back(upwards: bool, hot: bool) -> None:
 
 
 def test_bytes_from_before_are_counted() -> None:
-    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def scenario(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         client.send(b"12345")
         server.send(b"1234567")
         await turns()
@@ -398,7 +404,9 @@ def test_bytes_from_before_are_counted() -> None:
 
 
 def test_end_after_both_have_finished() -> None:
-    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def scenario(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         client.shutdown(socket.SHUT_WR)
         await turns()
         assert server.recv(10) == b""
@@ -418,7 +426,9 @@ def test_end_after_both_have_finished() -> None:
 def test_end_behind_bytes_that_wait() -> None:
     """The sender has finished while its reader is slow: the end comes last."""
 
-    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def scenario(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         sent = await fill(client)
         client.shutdown(socket.SHUT_WR)
         await turns()
@@ -432,7 +442,9 @@ def test_end_behind_bytes_that_wait() -> None:
 def test_closing_twice() -> None:
     """`on_close` is called once, with the first cause."""
 
-    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def scenario(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         tunnel.close("idle")
         tunnel.close("session_closed")
         assert closed == [tunnel]
@@ -446,7 +458,9 @@ def test_closing_twice() -> None:
 def test_closing_with_bytes_under_way() -> None:
     """A pipe that still holds something is not used again."""
 
-    async def scenario(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def scenario(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         warm = 0
         while warm < 2 << 20:
             warm += client.send(bytes(65536))
@@ -458,7 +472,9 @@ def test_closing_with_bytes_under_way() -> None:
 
     run_alone(scenario)
 
-    async def afterwards(tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]) -> None:
+    async def afterwards(
+        tunnel: Tunnel, client: socket.socket, server: socket.socket, closed: list[Tunnel]
+    ) -> None:
         sent = 0
         while sent < 2 << 20:
             sent += client.send(b"\x01" * 65536)

@@ -168,7 +168,10 @@ PASSED_ON = [
     (["Proxy-Authorization: Basic x", "Proxy-Connection: keep-alive", "X: 1"], ["X: 1"]),
     (["Keep-Alive: timeout=1", "TE: trailers", "Trailer: X", "Upgrade: h2c", "HTTP2-Settings: x"], []),
     (["Connection: x-mine, X-YOURS", "X-Mine: 1", "x-yours: 2", "X-Ours: 3"], ["X-Ours: 3"]),
-    (["Connection: host, content-length, cookie", "Content-Length: 0", "Cookie: a"], ["Content-Length: 0", "Cookie: a"]),
+    (
+        ["Connection: host, content-length, cookie", "Content-Length: 0", "Cookie: a"],
+        ["Content-Length: 0", "Cookie: a"],
+    ),
     (["Connection: Transfer-Encoding", "Transfer-Encoding: chunked"], ["Transfer-Encoding: chunked"]),
     (["Connection: close", "X: 1"], ["X: 1", "Connection: close"]),
     (["Connection: Upgrade", "Upgrade: WebSocket"], ["Upgrade: websocket", "Connection: Upgrade"]),
@@ -319,4 +322,158 @@ def test_heads_that_are_nearly_right(text: str) -> None:
     except HeadError:
         return
     again = read_request(request.forwarded(), inside=True)
-    assert (again.target, again.length, again.authority) == (request.target, request.length, request.authority)
+    assert (again.target, again.length, again.authority) == (
+        request.target,
+        request.length,
+        request.authority,
+    )
+
+
+# Names with a meaning for the proxy, and one without.
+FIELD_NAMES = [
+    "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect", "Keep-Alive", "TE", "Trailer",
+    "Proxy-Connection", "Proxy-Authorization", "Proxy-Authenticate", "HTTP2-Settings", "Cookie", "X-Mine",
+]  # fmt: skip
+HOP_NAMES = {
+    b"keep-alive", b"te", b"trailer", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate",
+    b"http2-settings",
+}  # fmt: skip
+field_names = st.sampled_from(FIELD_NAMES).flatmap(
+    lambda name: st.sampled_from([name, name.lower(), name.upper(), f"{name} ", name.replace("-", "_")])
+)
+field_values = st.one_of(
+    st.sampled_from(
+        [
+            "a.test",
+            "0",
+            "5",
+            "5, 5",
+            "chunked",
+            "close",
+            "Upgrade",
+            "x-mine, close",
+            "websocket",
+            "h2c",
+            "cookie",
+            "",
+        ]
+    ),
+    st.lists(st.sampled_from(["close", "x-mine", "host", "TE", "upgrade", " ", "", "\t"])).map(",".join),
+    st.text(st.characters(max_codepoint=255), max_size=12),
+)
+requests = st.builds(
+    lambda method, target, version, fields: (
+        f"{method} {target} HTTP/1.{version}\r\n"
+        + "".join(f"{name}:{value}\r\n" for name, value in fields)
+        + "\r\n"
+    ).encode("latin-1"),
+    st.sampled_from(["GET", "POST", "X"]),
+    st.sampled_from(["http://a.test/", "http://a.test:8080/x?y", "HTTP://A.TEST?x", "http://[::1]/"]),
+    st.sampled_from("01"),
+    st.lists(st.tuples(field_names, field_values), max_size=6),
+)
+
+
+@given(requests)
+def test_what_the_server_gets(data: bytes) -> None:
+    """One head of whole lines; no field that concerns this hop only; one host, one length; read again, the same."""
+    try:
+        assert find_head_end(data) == len(data)
+        request = read_request(data)
+    except HeadError:
+        return
+    forwarded = request.forwarded()
+    assert forwarded.endswith(b"\r\n\r\n")
+    assert forwarded.count(b"\r\n\r\n") == 1
+    line, *fields = forwarded.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    assert line == b"%b %b HTTP/1.%d" % (request.method, request.target, request.version)
+    assert not any(byte in forwarded.replace(b"\r\n", b"") for byte in b"\r\n\0")
+    named = [field.partition(b":")[0].lower() for field in fields]
+    assert not HOP_NAMES.intersection(named)
+    assert named.count(b"host") == 1 or (request.version, named.count(b"host")) == (0, 0)
+    assert named.count(b"content-length") + named.count(b"transfer-encoding") <= 1
+    passed = [field.lower() for field in fields if field.lower().startswith((b"connection:", b"upgrade:"))]
+    if request.upgrade:
+        assert passed == [b"upgrade: websocket", b"connection: upgrade"]
+    else:
+        assert passed == ([b"connection: close"] if request.close else [])
+    again = read_request(forwarded, inside=True)
+    kept = ("method", "target", "version", "authority", "length", "upgrade")
+    assert [getattr(again, name) for name in kept] == [getattr(request, name) for name in kept]
+    assert again.close == (request.close and not request.upgrade) or not again.version
+    assert again.forwarded() == forwarded
+
+
+@given(requests, st.lists(st.integers(1, 40)))
+def test_head_in_pieces(data: bytes, sizes: list[int]) -> None:
+    """Where it ends does not depend on how it comes; what is refused before its end would be refused whole."""
+    have = 0
+    for size in (*sizes, len(data)):
+        have = min(have + size, len(data))
+        try:
+            end = find_head_end(data[:have])
+        except HeadError:
+            with pytest.raises(HeadError):
+                read_request(data)
+            return
+        assert end == (-1 if have < len(data) else len(data))
+
+
+FULL = 65536
+
+# What, how a head of 64 KiB goes on in which a careless pattern would get lost.
+LONG = [
+    ("spaces inside a value", b"Connection: a" + b" " * FULL + b"b"),
+    ("spaces inside another value", b"X: a" + b" " * FULL + b"b"),
+    ("spaces and tabs", b"Content-Length: 5" + b" \t" * (FULL // 2) + b"5"),
+    ("only spaces", b"Transfer-Encoding:" + b" " * FULL),
+    ("tokens", b"Connection: " + b"a, " * (FULL // 3)),
+    ("commas", b"Connection: " + b"," * FULL),
+    ("a long name", b"a" * FULL + b": x"),
+    ("colons", b":" * FULL),
+    ("many fields", b"a:\r\n" * (FULL // 4) + b"b:"),
+    ("many fields, the last without a colon", b"a:\r\n" * (FULL // 4) + b"b"),
+    ("carriage returns", b"X: " + b"\r" * FULL),
+    ("line feeds", b"X: " + b"\n" * FULL),
+    ("line ends", b"\r\n" * (FULL // 2) + b"X: 1"),
+    ("slashes", b"/" * FULL),
+    ("colons and brackets", b"[:" * (FULL // 2)),
+]
+
+
+@pytest.mark.parametrize(("what", "shape"), LONG, ids=[row[0] for row in LONG])
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n",
+        b"CONNECT a.test:443 HTTP/1.1\r\n",
+        b"GET http://",
+        b"",
+    ],
+    ids=["fields", "connect", "target", "method"],
+)
+@pytest.mark.parametrize("size", [16_000, FULL], ids=["a line", "a head"])
+def test_long_head(size: int, start: bytes, what: str, shape: bytes) -> None:
+    """Read or refused after a look or two at each byte; a pattern that tries again and again would not come back."""
+    data = start + shape[: size - len(start) - 8] + b"\r\n\r\n"
+    for read in (find_head_end, read_connect, read_request):
+        try:
+            read(data)
+        except HeadError as refused:
+            assert refused.status in {400, 414, 431}
+            assert len(refused.host) <= 4 * 1024
+
+
+def test_long_values_are_read() -> None:
+    """What stands between many spaces is found, and so are both ends of it."""
+    spaces = " " * 16_000
+    request = read_request(
+        head("http://a.test/", f"X:{spaces}a", f"Y: a{spaces}b", f"Z: a{spaces}\t", f"V:{spaces}")
+    )
+    assert request.fields[1:] == [
+        (b"X", b"a"),
+        (b"Y", f"a{spaces}b".encode()),
+        (b"Z", b"a"),
+        (b"V", b""),
+    ]
+    assert read_request(head("http://a.test/", f"Content-Length:{spaces}5{spaces[:300]}")).length == 5

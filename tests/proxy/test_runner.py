@@ -1,4 +1,4 @@
-"""Coroutines that are resumed inside the event they wait for: order, failing, cancelling, and futures as in any task."""
+"""Coroutines that are resumed inside the event they wait for: order, failing, cancelling, futures as in any task."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""SOCKS5 CONNECT through the running proxy: replies and addresses. What is no such request: tests/hostile/test_socks.py."""
+"""SOCKS5 CONNECT through the running proxy: replies and addresses. What is no such request: tests/hostile."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -35,13 +35,15 @@ def test_granted(tmp_path: Path) -> None:
 
 
 def test_tls_inside(tmp_path: Path) -> None:
-    with http_origin(answering(b"secret"), tls=server_context()) as origin:
-        with Gateway(tmp_path, rules_for(origin.port)) as gateway:
-            wire = tunnel(gateway, SOCKS, origin.port)
-            wire.start_tls(client_context(), GOOD)
-            wire.send(f"GET / HTTP/1.1\r\nHost: {GOOD}\r\n\r\n".encode())
-            assert wire.message().body == b"secret"
-            wire.close()
+    with (
+        http_origin(answering(b"secret"), tls=server_context()) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = tunnel(gateway, SOCKS, origin.port)
+        wire.start_tls(client_context(), GOOD)
+        wire.send(f"GET / HTTP/1.1\r\nHost: {GOOD}\r\n\r\n".encode())
+        assert wire.message().body == b"secret"
+        wire.close()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -56,7 +58,9 @@ def test_listed_address(address: str, tmp_path: Path) -> None:
 
 def test_target_that_refuses(tmp_path: Path) -> None:
     with closed_port() as port, Gateway(tmp_path, rules_for(port)) as gateway:
-        assert_upstream_trouble(gateway, ask(gateway, SOCKS, GOOD, port), "connect_refused", transport="socks")
+        assert_upstream_trouble(
+            gateway, ask(gateway, SOCKS, GOOD, port), "connect_refused", transport="socks"
+        )
 
 
 def test_name_in_upper_case_with_a_dot(tmp_path: Path) -> None:

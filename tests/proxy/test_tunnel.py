@@ -40,7 +40,7 @@ class Granted:
 
 @contextmanager
 def granted(folder: Path, *, port: int = 443, raw: bool = False) -> Iterator[Granted]:
-    """Such a tunnel, which carries what the client sends. Nobody may listen at port 443 here, so no target is dialled."""
+    """Such a tunnel, carrying what the client sends. Not everybody may listen at port 443: nobody is dialled."""
     rules = rules_for(port, raw=[(GOOD, port)] if raw else [])
     client, near = socket.socketpair()
     far, server = socket.socketpair()
@@ -53,7 +53,9 @@ def granted(folder: Path, *, port: int = 443, raw: bool = False) -> Iterator[Gra
             gate = Gate(gateway.door, gateway.proxies.hooks, gateway.resolver, gateway.clock, reactor)
             origin = Whose(session, ROOMY, egress_mode(session.id), ("127.0.0.1", 0))
             admission = Admission(0, Allowance(1.0, 0.0))
-            connection = Connection(gate, origin, admission, Peer(near, reactor), ("127.0.0.1", 0), lambda _: None)
+            connection = Connection(
+                gate, origin, admission, Peer(near, reactor), ("127.0.0.1", 0), lambda _: None
+            )
             asked = connection.ask_for(Transport.CONNECT, GOOD, port)
             connection.fire("http_connect", connect_flow(connection.mitm_client, asked), asked, Stage.ALLOWED)
             connection.upstream = Peer(far, reactor)
@@ -95,7 +97,14 @@ def test_other_protocols_on_443(first: bytes, tmp_path: Path) -> None:
         assert tunnel.client.rest() == b""
         assert tunnel.server.rest() == b""
         closed = tunnel.closed()
-        wanted = {"verdict": "deny", "code": "not_tls", "bytes_up": 0, "bytes_down": 0, "close": "not_tls", "port": 443}
+        wanted = {
+            "verdict": "deny",
+            "code": "not_tls",
+            "bytes_up": 0,
+            "bytes_down": 0,
+            "close": "not_tls",
+            "port": 443,
+        }
         assert {name: closed[name] for name in wanted} == wanted
         assert "refused" not in {record["state"] for record in tunnel.gateway.records()}
 

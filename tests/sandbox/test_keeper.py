@@ -90,10 +90,10 @@ def test_odd_names_do_not_mislead(tmp_path: Path) -> None:
     """A process may be named as if its parent were somebody else."""
     program = tmp_path / "x) S 1 ("
     program.symlink_to("/bin/sleep")
-    with subprocess.Popen((str(program), "1000"), executable="/bin/sleep") as process:
-        Path(f"/proc/{process.pid}/comm").write_text("x) S 1 (")
-        assert parent_of(str(process.pid)) == os.getpid()
+    with subprocess.Popen((str(program), "1000")) as process:
+        name, parent = Path(f"/proc/{process.pid}/comm").read_text(), parent_of(str(process.pid))
         process.kill()
+    assert (name, parent) == ("x) S 1 (\n", os.getpid())
 
 
 def test_process_that_is_gone_has_no_parent() -> None:

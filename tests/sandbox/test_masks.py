@@ -37,23 +37,22 @@ def search(
     root: Path,
     rules: FileRules | None = None,
     read_only: bool = False,
-    **more: Mapping[str, bool] | tuple[str, ...],
+    roots: Mapping[str, bool] | None = None,
+    sealed: tuple[str, ...] = (),
 ) -> Search:
     """A walk over one bound directory; `roots` are other binds, `sealed` protected paths, both relative."""
-    roots = {
-        str(root): read_only,
-        **{str(root / name): only for name, only in dict(more.get("roots", {})).items()},
-    }
-    sealed = [str(root / name) for name in more.get("sealed", ())]
-    found = Search(NameRules(rules or FileRules()), roots, sealed)
+    others = {f"{root}/{name}": only for name, only in (roots or {}).items()}
+    places = [f"{root}/{name}" for name in sealed]
+    found = Search(NameRules(rules or FileRules()), {str(root): read_only, **others}, places)
     found.walk(str(root), read_only)
     return found
 
 
 def masked(root: Path, found: Search) -> dict[str, MaskKind]:
     """The masks, relative to the root."""
-    assert all(path == mask.path for path, mask in found.masks.items())
-    return {os.path.relpath(path, root): mask.kind for path, mask in found.masks.items()}
+    order = found.in_order()
+    assert [mask.path.count("/") for mask in order] == sorted(mask.path.count("/") for mask in order)
+    return {os.path.relpath(mask.path, root): mask.kind for mask in order}
 
 
 # A repository as git makes it, as far as the search looks at it.
@@ -170,8 +169,14 @@ def test_real_repositories(tmp_path: Path) -> None:
         (("ROOT/a/*",), ("a/one", "a/b/two", "b/one"), {"a/one": FILE, "a/b": FOLDER}),
         (("*/a",), ("x/a -> ../b", "b"), {"b": FILE}),
         (("*/a",), ("x/a -> ../b", "b/"), {"b": FOLDER}),
-        # hidden beats unwritable
+        # hidden beats unwritable, also by way of a link that somebody left
         ((".env",), (".env", ".env.local"), {".env": FILE, ".env.local": READ_ONLY}),
+        (("plans",), ("plans", "a.key -> plans", "z.key -> plans"), {"plans": FILE}),
+        (("plans",), ("plans/x", "a.key -> plans/x", "z.key -> plans/x"), {"plans": FOLDER}),
+        # inside of what cannot be written, and of a repository
+        (("plans",), (".vscode/plans", ".vscode/x/.env"), {".vscode": READ_ONLY, ".vscode/plans": FILE}),
+        (("*/.git/config",), GIT, {".git": PIN, ".git/hooks": READ_ONLY, ".git/config": FILE}),
+        ((".git",), GIT, {".git": FOLDER}),
     ],
 )
 def test_hidden(
@@ -213,16 +218,27 @@ def short() -> Iterator[Path]:
     shutil.rmtree(root)
 
 
-@pytest.mark.parametrize("folder", [".", "deep/down", ".git", "node_modules/x", "site-packages"])
 @pytest.mark.parametrize("read_only", [True, False])
-def test_sockets_of_the_host(short: Path, folder: str, read_only: bool) -> None:
-    build(short, (*GIT, f"{folder}/file"))
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s",
+        "deep/down/s",
+        ".git/fsmonitor--daemon.ipc",
+        ".git/worktrees/one/fsmonitor--daemon.ipc",
+        ".vscode/x/s",
+        "s.key",
+    ],
+)
+def test_sockets_of_the_host(short: Path, path: str, read_only: bool) -> None:
+    build(short, (*GIT, f"{os.path.dirname(path) or '.'}/"))
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{short}/{folder}/s")
-    os.mkfifo(short / folder / "pipe")
+        listener.bind(f"{short}/{path}")
+    os.mkfifo(short / "pipe")
     found = masked(short, search(short, read_only=read_only))
-    assert found[os.path.normpath(f"{folder}/s")] is FILE
-    assert set(found) == {os.path.normpath(f"{folder}/s"), *(() if read_only else GIT_MASKS)}
+    assert found.pop(path) is FILE
+    assert FILE not in found.values()
+    assert not (read_only and found)
 
 
 # --- Several binds --------------------------------------------------------------------------------
@@ -285,20 +301,51 @@ def test_what_hides_wins_whatever_comes_first(tmp_path: Path) -> None:
         # what is stronger already stays so
         ((".vscode/a/b",), ".vscode/a/b", {".vscode": READ_ONLY}),
         ((".vscode/a/b",), ".vscode", {".vscode": READ_ONLY}),
+        (("a/.vscode/b/c",), "a/.vscode/b/c", {"a": PIN, "a/.vscode": READ_ONLY}),
         (("plans/a",), "plans/a", {"plans": FOLDER}),
         (("plans",), "plans", {"plans": FILE}),
         ((*GIT, ".git/hooks/post-commit"), ".git/hooks/post-commit", GIT_MASKS),
         ((*GIT, ".git/info/exclude"), ".git/info", {**GIT_MASKS, ".git/info": READ_ONLY}),
-        (GIT, ".git", {**GIT_MASKS, ".git": READ_ONLY}),
+        (GIT, ".git", {".git": READ_ONLY}),
+        (tuple(f"a/b/{name}" for name in GIT), "a/b", {"a": PIN, "a/b": READ_ONLY}),
     ],
 )
 def test_protected_path(
     tmp_path: Path, names: tuple[str, ...], path: str, expected: dict[str, MaskKind]
 ) -> None:
     build(tmp_path, names)
-    found = search(tmp_path, FileRules(deny_read=("plans",)))
-    found.seal(f"{tmp_path}/{path}", str(tmp_path))
+    found = search(tmp_path, FileRules(deny_read=("plans",)), sealed=(path,))
+    found.seal(f"{tmp_path}/{path}")
     assert masked(tmp_path, found) == expected
+
+
+@pytest.mark.parametrize(
+    ("roots", "expected"),
+    [
+        ({}, {"a": PIN, "a/b": PIN, "a/b/c": PIN, "a/b/c/d": READ_ONLY}),
+        # a bind cannot be renamed anyway, and one that is read-only must not be opened
+        ({"a": False}, {"a/b": PIN, "a/b/c": PIN, "a/b/c/d": READ_ONLY}),
+        ({"a/b": False}, {"a": PIN, "a/b/c": PIN, "a/b/c/d": READ_ONLY}),
+        ({"a/b": True}, {"a": PIN}),
+        ({"a/b": True, "a/b/c": False}, {"a": PIN, "a/b/c/d": READ_ONLY}),
+    ],
+)
+def test_protected_path_below_several_binds(
+    tmp_path: Path, roots: dict[str, bool], expected: dict[str, MaskKind]
+) -> None:
+    build(tmp_path, ("a/b/c/d",))
+    found = search(tmp_path, roots=roots)
+    found.seal(f"{tmp_path}/a/b/c/d")
+    assert masked(tmp_path, found) == expected
+
+
+def test_protected_paths_in_one_another(tmp_path: Path) -> None:
+    build(tmp_path, ("a/b",))
+    for order in (("a", "a/b"), ("a/b", "a")):
+        found = search(tmp_path, sealed=order)
+        for path in order:
+            found.seal(f"{tmp_path}/{path}")
+        assert masked(tmp_path, found)["a"] is READ_ONLY
 
 
 def test_names_below_a_protected_path_need_no_mask(tmp_path: Path) -> None:

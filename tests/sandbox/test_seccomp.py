@@ -6,6 +6,7 @@ import platform
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -323,7 +324,7 @@ LOADED: list[tuple[str, tuple[int, ...], str]] = [
 ]
 
 
-def loaded(program: bytes, calls: list[tuple[int, tuple[int, ...]]]) -> tuple[list[str], list[object]]:
+def loaded(program: bytes, calls: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[list[str], list[object]]:
     """The answers of the kernel in a child with this filter, and what ordinary work in it came to."""
     done = subprocess.run(
         (sys.executable, "-I", "-c", CHILD, program.hex(), json.dumps(calls)),

@@ -60,5 +60,31 @@ def test_credential_values(text: str, is_one: bool) -> None:
     assert any(re.search(shape, text) for shape in variables.CREDENTIAL_VALUES) is is_one
 
 
+# One for each shape, in its order.
+SAMPLES = (
+    "gho_" + "a" * 36,
+    "github_pat_" + "1A_" * 10,
+    "glpat-" + "a" * 20,
+    "xoxb-1234567890-abc",
+    "sk-proj-" + "a" * 24,
+    "sk_live_" + "a" * 24,
+    "npm_" + "a" * 36,
+    "pypi-" + "a" * 40,
+    "hf_" + "a" * 34,
+    "ASIA" + "A1B2" * 4,
+    "AIza" + "a" * 35,
+    "eyJ" + "a" * 20 + ".eyJ" + "b" * 20 + "." + "c" * 20,
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "postgres://dev:word@db.test/x",
+)
+
+
+@pytest.mark.parametrize(("shape", "sample"), list(zip(variables.CREDENTIAL_VALUES, SAMPLES, strict=True)))
+@pytest.mark.parametrize("around", ["{}", "value={}", "[{}]", " {} ", "a\n{}\nb"])
+def test_every_shape_is_found_wherever_it_stands(shape: str, sample: str, around: str) -> None:
+    assert re.search(shape, around.format(sample))
+    assert not re.search(shape, around.format(sample[:6]))
+
+
 def test_telemetry_is_off_by_plain_values() -> None:
     assert set(variables.TELEMETRY_OFF.values()) <= {"1", "off", "false"}

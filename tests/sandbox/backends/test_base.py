@@ -1,17 +1,281 @@
-"""What holds for every backend of the tuple."""
+"""What holds for every backend of the tuple: the names, the probe, and a running wrap as `base.py` promises it."""
+
+import fcntl
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from gateway.errors import GatewayError
 from sandbox.backends import BACKENDS
-from sandbox.backends.base import Backend
+from sandbox.backends.base import Backend, Running
+from sandbox.spec import SandboxBindMount, SandboxSpec
+from tests.sandbox.wrapping import PATIENCE, PEOPLE, Place, place_of
+
+every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=[backend.name for backend in BACKENDS])
 
 
 def test_names_are_the_contracts() -> None:
     assert [backend.name for backend in BACKENDS] == ["native", "microvm", "none"]
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=[backend.name for backend in BACKENDS])
+@every_backend
 def test_probe_says_what_to_do(backend: Backend) -> None:
     probe = backend.probe()
     assert bool(probe.note) is probe.available
     assert probe.available or probe.hint
+    assert not (probe.available and probe.requires_install)
+    assert backend.probe() == probe
+
+
+def test_something_always_runs() -> None:
+    assert BACKENDS[-1].name == "none"
+    assert BACKENDS[-1].probe().available
+
+
+# --- A running wrap -------------------------------------------------------------------------------
+
+WORKS = [backend for backend in BACKENDS if backend.probe().available]
+type Launch = Callable[[], Running]
+
+
+@pytest.fixture
+def host() -> Iterator[Place]:
+    """A host in small, of whoever runs the tests."""
+    with place_of(PEOPLE[0]) as made:
+        yield made
+
+
+@pytest.fixture(params=WORKS, ids=[backend.name for backend in WORKS])
+def launch(request: pytest.FixtureRequest, host: Place) -> Iterator[Launch]:
+    """Launches the backend with the worktree; all of it is torn down at the end."""
+    backend: Backend = request.param
+    work = str(host.worktree)
+    spec = SandboxSpec(
+        "session",
+        "default",
+        "",
+        (SandboxBindMount(work, work),),
+        home=str(host.state / "workspaces/default/home"),
+        state_dir=str(host.state),
+        user_home=str(host.home),
+        command=("bash",),
+        search_path="/usr/bin:/bin",
+    )
+    with ExitStack() as stack:
+
+        def launched() -> Running:
+            running = backend.launch(spec)
+            stack.callback(running.destroy)
+            assert running.backend == backend.name
+            return running
+
+        yield launched
+
+
+def start(running: Running, host: Place, script: str, **variables: str) -> None:
+    """CMD is bash with a script; ports are in its environment."""
+    ports = {"HTTP": running.endpoints.http_port, "SOCKS": running.endpoints.socks_port}
+    ports |= {"GATEWAY": running.endpoints.gateway_port}
+    environment = {
+        "PATH": running.inside.path,
+        **{name: str(port) for name, port in ports.items()},
+        **variables,
+    }
+    running.start(("bash", "-c", script), environment, str(host.worktree))
+
+
+def accept(listener: socket.socket) -> socket.socket:
+    """The next connection of a listener that does not block."""
+    listener.settimeout(PATIENCE)
+    connection, _ = listener.accept()
+    connection.settimeout(PATIENCE)
+    return connection
+
+
+# Says a word on the HTTP listener once it runs, and then waits for an answer.
+REPORT = 'exec 3<>"/dev/tcp/127.0.0.1/$HTTP"; echo ready >&3; read -u 3 answer; exit 1'
+
+
+def test_listeners(launch: Launch) -> None:
+    running = launch()
+    ports = running.endpoints
+    listeners = (running.http, running.socks, running.gateway)
+    assert [listener.getsockname() for listener in listeners] == [
+        ("127.0.0.1", port) for port in (ports.http_port, ports.socks_port, ports.gateway_port)
+    ]
+    assert len({ports.http_port, ports.socks_port, ports.gateway_port}) == 3
+    for listener in listeners:
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        assert not listener.getblocking()
+        assert fcntl.fcntl(listener, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+
+
+def test_command_reaches_the_listeners(launch: Launch, host: Place) -> None:
+    running = launch()
+    script = 'for port in $HTTP $SOCKS $GATEWAY; do echo "$port" >"/dev/tcp/127.0.0.1/$port"; done'
+    start(running, host, script)
+    for listener in (running.http, running.socks, running.gateway):
+        with accept(listener) as connection, connection.makefile() as words:
+            assert words.read() == f"{listener.getsockname()[1]}\n"
+    assert running.wait() == 0
+
+
+def test_environment_and_place_are_those_of_the_word(
+    launch: Launch, host: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    running = launch()
+    words = {"PATH": running.inside.path, "A": "one two", "EMPTY": "", "LINES": "a\nb"}
+    running.start(("env", "-0"), words, str(host.worktree))
+    assert running.wait() == 0
+    assert dict(line.split("=", 1) for line in capfd.readouterr().out.split("\0") if line) == words
+    running = launch()
+    start(running, host, 'printf "%s\\n" "$PWD" "$0" "$#"; readlink /proc/$$/fd/3 || echo nothing open')
+    assert running.wait() == 0
+    assert capfd.readouterr().out.splitlines() == [str(host.worktree), "bash", "0", "nothing open"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "status"),
+    [
+        (("true",), 0),
+        (("sh", "-c", "exit 7"), 7),
+        (("sh", "-c", "exit 125"), 125),
+        (("sh", "-c", "kill -KILL $$"), 137),
+        (("sh", "-c", "kill -TERM $$"), 143),
+        (("sh", "-c", "kill -SEGV $$"), 139),
+        (("no-such-command",), 127),
+        (("./missing",), 127),
+        (("/usr",), 126),
+    ],
+)
+def test_exit_status(launch: Launch, host: Place, argv: tuple[str, ...], status: int) -> None:
+    running = launch()
+    running.start(argv, {"PATH": running.inside.path}, str(host.worktree))
+    assert running.wait() == status
+    assert running.wait() == status
+
+
+def test_inside_says_where_things_are(launch: Launch, host: Place) -> None:
+    running = launch()
+    inside = running.inside
+    script = (
+        f'test -d "{inside.home}" && touch "{inside.tmpdir}/$$" && rm "{inside.tmpdir}/$$" && test -x "$0"'
+    )
+    running.start(("sh", "-c", script, inside.connect[0]), {"PATH": inside.path}, str(host.worktree))
+    assert running.wait() == 0
+    assert inside.path
+    assert inside.roots
+
+
+def test_signal_reaches_the_command(launch: Launch, host: Place) -> None:
+    running = launch()
+    start(running, host, f"trap 'exit 9' USR1; {REPORT}")
+    with accept(running.http) as connection:
+        assert connection.recv(64) == b"ready\n"
+        running.signal(signal.SIGUSR1)
+        assert running.wait() == 9
+
+
+def test_signal_kills_a_command_that_does_not_handle_it(launch: Launch, host: Place) -> None:
+    running = launch()
+    start(running, host, REPORT)
+    with accept(running.http) as connection:
+        assert connection.recv(64) == b"ready\n"
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 128 + signal.SIGTERM
+
+
+def test_signals_before_and_after_do_nothing(launch: Launch, host: Place) -> None:
+    running = launch()
+    start(running, host, "exit 3")
+    assert running.wait() == 3
+    running.signal(signal.SIGTERM)
+    running.destroy()
+    running.signal(signal.SIGTERM)
+
+
+def test_ignored_signals(launch: Launch, host: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    running = launch()
+    argv = ("sh", "-c", "kill -HUP $$; echo alive")
+    running.start(argv, {"PATH": running.inside.path}, str(host.worktree), ignored=(signal.SIGHUP,))
+    assert running.wait() == 0
+    assert capfd.readouterr().out == "alive\n"
+
+
+def test_starts_once(launch: Launch, host: Place) -> None:
+    running = launch()
+    start(running, host, "exit 4")
+    with pytest.raises(GatewayError, match="started before"):
+        start(running, host, "exit 5")
+    assert running.wait() == 4
+
+
+@pytest.mark.parametrize(
+    ("argv", "environment"),
+    [
+        ((), {}),
+        (("",), {}),
+        (("a\0b",), {}),
+        (("true",), {"A": "\0"}),
+        (("true",), {"A=B": "c"}),
+        (("true",), {"": "c"}),
+    ],
+)
+def test_word_that_cannot_be_said(
+    launch: Launch, host: Place, argv: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    """Nothing is sent, so that a good word can follow."""
+    running = launch()
+    with pytest.raises(GatewayError):
+        running.start(argv, environment, str(host.worktree))
+    start(running, host, "exit 6")
+    assert running.wait() == 6
+
+
+def test_destroy_ends_all_of_the_tree(launch: Launch, host: Place) -> None:
+    """CMD and a daemon of its own: their connections end."""
+    running = launch()
+    start(running, host, f"setsid bash -c '{REPORT}' </dev/null & {REPORT}")
+    connections = [accept(running.http), accept(running.http)]
+    assert [connection.recv(64) for connection in connections] == [b"ready\n", b"ready\n"]
+    running.destroy()
+    running.destroy()
+    for connection in connections:
+        with connection:
+            assert connection.recv(64) == b""
+    assert running.wait() == 128 + signal.SIGKILL
+    assert [listener.fileno() for listener in (running.http, running.socks, running.gateway)] == [-1, -1, -1]
+    with pytest.raises(GatewayError):
+        start(running, host, "true")
+
+
+def test_destroy_of_what_never_started(launch: Launch, host: Place) -> None:
+    running = launch()
+    running.destroy()
+    with pytest.raises(GatewayError):
+        start(running, host, "true")
+
+
+def test_nothing_is_left(launch: Launch, host: Place) -> None:
+    """No descriptor, no file in the worktree."""
+    before = sorted(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        running = launch()
+        start(running, host, "exit 0")
+        assert running.wait() == 0
+        running.destroy()
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert list(Path(host.worktree).iterdir()) == []
+
+
+@pytest.mark.parametrize("backend", [backend for backend in BACKENDS if backend not in WORKS])
+def test_what_cannot_run_says_so(backend: Backend) -> None:
+    """Loudly, and with the hint of its probe; nothing runs instead."""
+    with pytest.raises(GatewayError) as caught:
+        backend.launch(SandboxSpec("s", "w", "a", ()))
+    assert caught.value.hint == backend.probe().hint
