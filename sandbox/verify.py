@@ -14,7 +14,6 @@ from sandbox.masks import MaskKind
 from sandbox.mounts import WrapPlan
 from sandbox.places import within
 
-
 # bubblewrap fills these itself.
 OWN_TREES = ("/dev", "/proc")
 

@@ -35,6 +35,8 @@ NOTE = "bubblewrap: namespace isolation, no kernel boundary"
 PYTHON_FLAGS = ("-I", "-S", "-E", "-B")
 # Seconds for the trial run of the probe.
 PROBE_DEADLINE = 20.0
+# Seconds for the init process to end after CMD, which takes it milliseconds.
+INIT_GRACE = 2.0
 # The status of a command that was killed and could not tell.
 KILLED = 128 + signal.SIGKILL
 # What bubblewrap tells about itself (--info-fd): some numbers in JSON.

@@ -1,11 +1,14 @@
 """Tunnels as byte pipes: everything arrives unchanged, ends are passed on, memory stays flat."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from tests.fakes.asking import CONNECT, SOCKS, figures, tunnel
 from tests.fakes.gateway import Gateway
 from tests.fakes.origin import Origin, banner, echo, recorder
 from tests.fakes.rules import GOOD, rules_for
-from tests.fakes.wire import Wire
+from tests.fakes.wire import PATIENCE, Wire
 
 both_tunnels = pytest.mark.parametrize("transport", [CONNECT, SOCKS], ids=str)
 
@@ -483,3 +486,363 @@ def test_closing_with_bytes_under_way() -> None:
             assert data == b"\x01" * len(data)
 
     run_alone(afterwards)
+
+
+# --- By itself, over TCP: what is told once must not be missed ---
+
+
+@dataclass
+class Ends:
+    """Both far ends of a tunnel to be, and what becomes of it."""
+
+    client: socket.socket
+    server: socket.socket
+    client_peer: Peer
+    server_peer: Peer
+    closed: list[Tunnel] = field(default_factory=list)
+
+    def tunnel(self, *, sent_up: int = 0, sent_down: int = 0) -> Tunnel:
+        """The tunnel, which has not been started."""
+        return Tunnel(
+            running_reactor(),
+            self.client_peer,
+            self.server_peer,
+            self.closed.append,
+            sent_up=sent_up,
+            sent_down=sent_down,
+        )
+
+
+def over_tcp(
+    scenario: Callable[[Ends], Awaitable[None]],
+    before: Callable[[socket.socket, socket.socket], None] = lambda client, server: None,
+) -> None:
+    """Runs a scenario with both far ends; `before` is what they do before anybody watches the near ones."""
+
+    async def run() -> None:
+        (client, near), (server, far) = tcp_pair(), tcp_pair()
+        before(client, server)
+        reactor = running_reactor()
+        ends = Ends(client, server, Peer(near, reactor), Peer(far, reactor))
+        try:
+            await scenario(ends)
+        finally:
+            for end in (client, server, near, far):
+                reactor.forget(end.fileno())
+                end.close()
+
+    with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+        runner.run(run())
+
+
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets that do not wait."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        far = socket.create_connection(listening.getsockname())
+        near, _ = listening.accept()
+    far.setblocking(False)
+    near.setblocking(False)
+    return far, near
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets the loop turn until it is so."""
+    given_up = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < given_up, "it did not come about"
+        await asyncio.sleep(0)
+
+
+async def collect(end: socket.socket, step: int = 65536) -> bytes:
+    """Everything until the end."""
+    data = bytearray()
+    given_up = time.monotonic() + 5 * PATIENCE
+    while True:
+        try:
+            piece = end.recv(step)
+        except BlockingIOError:
+            assert time.monotonic() < given_up, f"no end after {len(data)} bytes"
+            await asyncio.sleep(0)
+            continue
+        if not piece:
+            return bytes(data)
+        data += piece
+
+
+async def feed(end: socket.socket, data: bytes) -> None:
+    """Sends everything, and the end."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[end.send(rest) :]
+        except BlockingIOError:
+            await asyncio.sleep(0)
+    end.shutdown(socket.SHUT_WR)
+
+
+def arrived(end: socket.socket, size: int) -> bool:
+    """That many bytes lie in this socket, unread."""
+    try:
+        return len(end.recv(size + 1, socket.MSG_PEEK)) >= size
+    except BlockingIOError:
+        return False
+
+
+both_ways = pytest.mark.parametrize("upwards", [True, False], ids=["up", "down"])
+AHEAD = b"ahead of the tunnel " * 50
+
+
+def assert_over(ends: Ends, tunnel: Tunnel, up: int, down: int, cause: str = "finished") -> None:
+    assert ends.closed == [tunnel]
+    assert (tunnel.bytes_up, tunnel.bytes_down, tunnel.cause) == (up, down, cause)
+
+
+@both_ways
+@pytest.mark.parametrize("moment", ["before the peer", "not told yet", "told", "read in part"])
+def test_bytes_and_end_before_the_start(moment: str, upwards: bool) -> None:
+    """They are passed on, though nobody is told of them again."""
+
+    def before(client: socket.socket, server: socket.socket) -> None:
+        if moment == "before the peer":
+            source = client if upwards else server
+            source.send(AHEAD)
+            source.shutdown(socket.SHUT_WR)
+
+    async def scenario(ends: Ends) -> None:
+        source, sink = (ends.client, ends.server) if upwards else (ends.server, ends.client)
+        peer = ends.client_peer if upwards else ends.server_peer
+        read = b""
+        if moment == "read in part":
+            source.send(b"read before")
+            read = await peer.receive()
+        if moment != "before the peer":
+            source.send(AHEAD)
+            source.shutdown(socket.SHUT_WR)
+        if moment == "told":
+            await until(lambda: peer.ending)
+        tunnel = ends.tunnel(sent_up=len(read) if upwards else 0, sent_down=0 if upwards else len(read))
+        tunnel.start()
+        assert await collect(sink) == AHEAD
+        assert not ends.closed
+        sink.send(b"answer")
+        sink.shutdown(socket.SHUT_WR)
+        assert await collect(source) == b"answer"
+        sizes = (len(read) + len(AHEAD), 6)
+        assert_over(ends, tunnel, *(sizes if upwards else reversed(sizes)))
+
+    over_tcp(scenario, before)
+
+
+@both_ways
+def test_end_right_behind_the_start(upwards: bool) -> None:
+    """With nothing before it, and apart from the bytes."""
+
+    async def scenario(ends: Ends) -> None:
+        source, sink = (ends.client, ends.server) if upwards else (ends.server, ends.client)
+        tunnel = ends.tunnel()
+        tunnel.start()
+        source.shutdown(socket.SHUT_WR)
+        assert await collect(sink) == b""
+        sink.send(b"one")
+        await until(lambda: arrived(source, 3))
+        sink.shutdown(socket.SHUT_WR)
+        assert await collect(source) == b"one"
+        assert_over(ends, tunnel, *((0, 3) if upwards else (3, 0)))
+
+    over_tcp(scenario)
+
+
+@both_ways
+@pytest.mark.parametrize("size", [300_000, 6 << 20], ids=["copying", "splicing"])
+def test_end_while_the_destination_is_slow(size: int, upwards: bool) -> None:
+    """Bytes and end are there, and told, while nothing can be passed on; later nobody tells of them again."""
+    data = b"".join(pieces(size))
+
+    async def scenario(ends: Ends) -> None:
+        source, sink = (ends.client, ends.server) if upwards else (ends.server, ends.client)
+        tunnel = ends.tunnel()
+        tunnel.start()
+        feeding = asyncio.ensure_future(feed(source, data))
+        await fill_quietly(tunnel)
+        got = bytearray()
+        while len(got) < size:
+            # A little at a time, and the loop turns until nothing moves any more.
+            try:
+                got += sink.recv(size // 7)
+            except BlockingIOError:
+                pass
+            await fill_quietly(tunnel)
+        assert got == data
+        assert await collect(sink) == b""
+        await feeding
+        sink.shutdown(socket.SHUT_WR)
+        assert await collect(source) == b""
+        assert_over(ends, tunnel, *((size, 0) if upwards else (0, size)))
+
+    over_tcp(scenario)
+
+
+async def fill_quietly(tunnel: Tunnel) -> None:
+    """Lets the loop turn until the tunnel moves nothing for a while."""
+    quiet, before = 0, -1
+    while quiet < 20:
+        now = tunnel.bytes_up + tunnel.bytes_down
+        quiet = quiet + 1 if now == before else 0
+        before = now
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("step", [1000, 65536, 1 << 20])
+@pytest.mark.parametrize("size", [0, 1, 256 * 1024, (1 << 20) - 1, (1 << 20) + 1, 5 << 20])
+def test_both_directions_with_ends_at_different_times(size: int, step: int) -> None:
+    """Whatever the sizes, below and above what makes a direction hot: both ways whole, and counted."""
+    up, down = b"".join(pieces(size)), b"".join(pieces(size // 3))[::-1]
+
+    async def scenario(ends: Ends) -> None:
+        tunnel = ends.tunnel(sent_up=1, sent_down=2)
+        tunnel.start()
+        feeding = [
+            asyncio.ensure_future(feed(ends.client, up)),
+            asyncio.ensure_future(feed(ends.server, down)),
+        ]
+        got = await asyncio.gather(collect(ends.server, step), collect(ends.client, 2 * step))
+        await asyncio.gather(*feeding)
+        assert [hashlib.sha256(data).digest() for data in got] == [
+            hashlib.sha256(data).digest() for data in (up, down)
+        ]
+        assert_over(ends, tunnel, 1 + len(up), 2 + len(down))
+
+    over_tcp(scenario)
+
+
+@pytest.mark.parametrize("hot", [False, True], ids=["copying", "splicing"])
+@pytest.mark.parametrize("held", [False, True], ids=["idle", "held back"])
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_reset(side: str, held: bool, hot: bool) -> None:
+    """Ends the tunnel at once, also where its bytes wait for the other one; the other end hears of it."""
+
+    async def scenario(ends: Ends) -> None:
+        tunnel = ends.tunnel()
+        tunnel.start()
+        broken, other = (ends.client, ends.server) if side == "client" else (ends.server, ends.client)
+        warm = 0
+        while hot and warm < 2 << 20:
+            warm += broken.send(bytes(65536))
+            await until(lambda: arrived(other, 1))
+            await drain(other)
+        if held:
+            await fill(other)
+        Wire(broken).reset()
+        await until(lambda: bool(ends.closed))
+        assert tunnel.cause == f"{side}_reset"
+        with contextlib.suppress(ConnectionResetError):
+            await collect(other)
+        tunnel.close("idle")
+        assert len(ends.closed) == 1
+
+    over_tcp(scenario)
+
+
+@both_ways
+@pytest.mark.parametrize("hot", [False, True], ids=["copying", "splicing"])
+def test_last_words_of_an_end_that_takes_no_more(hot: bool, upwards: bool) -> None:
+    """A server that answers in the middle of an upload and hangs up: the answer arrives, although the upload is what
+    finds out first."""
+    answer = b"HTTP/1.1 413 Content Too Large\r\n\r\n" + bytes(100_000)
+
+    async def scenario(ends: Ends) -> None:
+        sender, tired = (ends.client, ends.server) if upwards else (ends.server, ends.client)
+        tunnel = ends.tunnel()
+        tunnel.start()
+        sent = 0
+        while hot and sent < 2 << 20:
+            sent += sender.send(bytes(65536))
+            await until(lambda: arrived(tired, 1))
+            await drain(tired)
+        sender.send(b"more")
+        await until(lambda: arrived(tired, 4))
+        # All in one turn of the loop, so that the gateway hears of the sender's bytes first.
+        sender.send(b"and more")
+        assert tired.send(answer) == len(answer)
+        tired.close()  # with bytes it has not read, which makes it a reset
+        got = bytearray()
+        with contextlib.suppress(ConnectionResetError):
+            await until(lambda: bool(ends.closed))
+            while piece := sender.recv(65536):
+                got += piece
+        assert bytes(got) == answer
+        assert tunnel.cause == ("server_reset" if upwards else "client_reset")
+        assert (tunnel.bytes_down if upwards else tunnel.bytes_up) == len(answer)
+
+    over_tcp(scenario)
+
+
+def test_busy_direction_lets_others_have_their_turn() -> None:
+    """A sender that always has more, and a reader that always takes it: small messages pass in between."""
+
+    async def scenario(ends: Ends) -> None:
+        tunnel = ends.tunnel()
+        tunnel.start()
+        moved = 0
+
+        def refill(events: int) -> None:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    ends.client.send(bytes(1 << 20))
+
+        def empty(events: int) -> None:
+            nonlocal moved
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    moved += len(ends.server.recv(1 << 20))
+
+        reactor = running_reactor()
+        reactor.watch(ends.client.fileno(), refill)
+        reactor.watch(ends.server.fileno(), empty)
+        await until(lambda: moved > 8 << 20)
+        for _ in range(20):
+            ends.server.send(b"ping")
+            await until(lambda: arrived(ends.client, 4))
+            assert ends.client.recv(100) == b"ping"
+        reactor.forget(ends.client.fileno())
+        reactor.forget(ends.server.fileno())
+        tunnel.close("idle")
+
+    over_tcp(scenario)
+
+
+def test_pipes_are_given_back() -> None:
+    """However hot tunnels end: full, empty, half closed; after that no more descriptors than a few pooled pipes."""
+
+    def cycle(ending: str) -> None:
+        async def scenario(ends: Ends) -> None:
+            tunnel = ends.tunnel()
+            tunnel.start()
+            for source, sink in ((ends.client, ends.server), (ends.server, ends.client)):
+                warm = 0
+                while warm < 2 << 20:
+                    warm += source.send(bytes(65536))
+                    await until(lambda sink=sink: arrived(sink, 1))  # type: ignore[misc]  # bound now
+                    await drain(sink)
+            match ending:
+                case "full":
+                    await fill(ends.client)
+                    await fill(ends.server)
+                case "half closed":
+                    ends.client.shutdown(socket.SHUT_WR)
+                    assert await collect(ends.server) == b""
+                case "reset":
+                    await fill(ends.client)
+                    Wire(ends.server).reset()
+                    await until(lambda: bool(ends.closed))
+            tunnel.close("idle")
+
+        over_tcp(scenario)
+
+    for ending in ("empty", "full", "half closed", "reset"):
+        cycle(ending)
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        for ending in ("empty", "full", "half closed", "reset"):
+            cycle(ending)
+    assert len(os.listdir("/dev/fd")) <= before

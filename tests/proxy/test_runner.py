@@ -292,3 +292,244 @@ def test_joining() -> None:
         assert work.steps == ["wait 0", "end"]
 
     alone(scenario)
+
+
+def test_cleaning_up_is_not_disturbed() -> None:
+    """What was waited for when the coroutine was cancelled does not resume what it waits for afterwards."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        seen: list[str] = []
+        waits = [Wait(), Wait()]
+
+        async def work() -> None:
+            try:
+                await waits[0]
+            finally:
+                await waits[1]
+                seen.append("cleaned up")
+
+        runner = run(work(), loop)
+        runner.cancel()
+        waits[0].resume()
+        waits[0].fail(OSError("late"))
+        assert (seen, runner.done) == ([], False)
+        waits[1].resume()
+        assert (seen, runner.done) == (["cleaned up"], True)
+
+    alone(scenario)
+
+
+def test_future_that_is_done_when_it_is_cancelled() -> None:
+    """Its news is under way already, and must not pass for that of the next one."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        first, second = loop.create_future(), loop.create_future()
+        seen: list[object] = []
+
+        async def work() -> None:
+            try:
+                seen.append(await first)
+            finally:
+                seen.append(await second)
+
+        runner = run(work(), loop)
+        first.set_result("first")
+        runner.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (seen, runner.done) == ([], False)
+        second.set_result("second")
+        await runner.join()
+        assert seen == ["second"]
+
+    alone(scenario)
+
+
+def test_cancelling_before_the_first_step() -> None:
+    async def scenario() -> None:
+        seen: list[str] = []
+
+        async def work() -> None:
+            seen.append("never")
+
+        runner = Runner(work(), asyncio.get_running_loop())
+        runner.cancel()
+        assert (seen, runner.done) == ([], True)
+
+    alone(scenario)
+
+
+def test_cancelling_again_while_it_cleans_up() -> None:
+    """Interrupts the cleaning up, as with a task."""
+
+    async def scenario() -> None:
+        seen: list[str] = []
+
+        async def work() -> None:
+            try:
+                await Wait()
+            finally:
+                try:
+                    await Wait()
+                finally:
+                    seen.append("interrupted")
+
+        runner = run(work(), asyncio.get_running_loop())
+        runner.cancel()
+        assert not runner.done
+        runner.cancel()
+        assert (seen, runner.done) == (["interrupted"], True)
+
+    alone(scenario)
+
+
+def test_task_that_is_waited_for() -> None:
+    """Its result, its failure; and it is cancelled along."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        seen: list[object] = []
+
+        async def answer(failure: Exception | None) -> str:
+            async with asyncio.timeout(600):
+                await asyncio.sleep(0)
+            if failure is not None:
+                raise failure
+            return "answer"
+
+        async def work() -> None:
+            seen.append(await asyncio.ensure_future(answer(None)))
+            try:
+                await asyncio.ensure_future(answer(OSError("broken")))
+            except OSError as error:
+                seen.append(str(error))
+            task = asyncio.ensure_future(asyncio.Event().wait())
+            seen.append(task)
+            await task
+
+        runner = run(work(), loop)
+        while len(seen) < 3:
+            await asyncio.sleep(0)
+        assert seen[:2] == ["answer", "broken"]
+        runner.cancel()
+        assert runner.done
+        task = seen[2]
+        assert isinstance(task, asyncio.Task)
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    alone(scenario)
+
+
+def test_future_that_is_cancelled_by_others() -> None:
+    """Arrives as a cancellation, as in a task."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        async def work() -> None:
+            await future
+
+        runner = run(work(), loop)
+        future.cancel()
+        await runner.join()
+        assert runner.done
+
+    alone(scenario)
+
+
+def test_wait_made_by_one_and_awaited_by_another() -> None:
+    """Whoever awaits it goes on."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        seen: list[str] = []
+        made: list[Wait] = []
+
+        async def maker() -> None:
+            made.append(Wait())
+            await Wait()
+            seen.append("maker")
+
+        async def waiter() -> None:
+            await made[0]
+            seen.append("waiter")
+
+        first, second = run(maker(), loop), run(waiter(), loop)
+        made[0].resume()
+        assert (seen, first.done, second.done) == (["waiter"], False, True)
+        first.cancel()
+
+    alone(scenario)
+
+
+def test_inner_runner_that_fails_leaves_the_outer_one_in_charge() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        seen: list[str] = []
+        waits = [Wait()]
+
+        async def inner() -> None:
+            raise RuntimeError("broken")
+
+        async def outer() -> None:
+            try:
+                run(inner(), loop)
+            except RuntimeError:
+                seen.append("heard")
+            await waits[0]
+            seen.append("outer")
+
+        runner = run(outer(), loop)
+        assert (seen, runner.done) == (["heard"], False)
+        waits[0].resume()
+        assert (seen, runner.done) == (["heard", "outer"], True)
+
+    alone(scenario)
+
+
+def test_late_failure_of_a_wait_that_was_resumed() -> None:
+    """In a task, which goes on a turn later: the first word counts."""
+
+    async def scenario() -> None:
+        wait = Wait()
+        task = asyncio.ensure_future(_await(wait))
+        await asyncio.sleep(0)
+        wait.resume()
+        wait.fail(OSError("late"))
+        await task
+
+    alone(scenario)
+
+
+def test_joining_by_several() -> None:
+    """From tasks and runners; one that gives up does not take the others along."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        wait, seen = Wait(), list[str]()
+
+        async def work() -> None:
+            await wait
+
+        worker = run(work(), loop)
+
+        async def join(name: str) -> None:
+            await worker.join()
+            seen.append(name)
+
+        tasks = [asyncio.ensure_future(join(name)) for name in ("one", "two", "given up")]
+        joined = run(join("runner"), loop)
+        await asyncio.sleep(0)
+        tasks[2].cancel()
+        await asyncio.sleep(0)
+        assert seen == []
+        wait.resume()
+        await asyncio.wait(tasks)
+        await joined.join()
+        assert sorted(seen) == ["one", "runner", "two"]
+
+    alone(scenario)

@@ -26,7 +26,9 @@ from sandbox.spec import SandboxBindMount, SandboxSpec
 
 def build_spec(fields: dict[str, Any]) -> SandboxSpec:
     """The spec from JSON: binds as [path, read-only], the mode by its name, lists as tuples."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
+    }
     values["bind_mounts"] = tuple(SandboxBindMount(path, path, ro) for path, ro in fields["bind_mounts"])
     values["mode"] = Mode(fields.get("mode", "chat"))
     return SandboxSpec(**values)

@@ -69,20 +69,20 @@ def build(host: Mapping[str, str], **more: Any) -> Environment:
         # programs by name, not by a command line or a path of somebody's own
         ("EDITOR", "vim", True),
         ("EDITOR", "/usr/bin/vim -n", True),
-        ("EDITOR", "/work/evil", False),
-        ("EDITOR", "/usr/../work/evil", False),
+        ("EDITOR", "/repo/evil", False),
+        ("EDITOR", "/usr/../repo/evil", False),
         ("PAGER", "less | sh", False),
         ("PAGER", "$(x)", False),
         ("SHELL", "/bin/zsh", True),
         # toolchains that are seen
-        ("VIRTUAL_ENV", "/work/.venv", True),
+        ("VIRTUAL_ENV", "/repo/.venv", True),
         ("VIRTUAL_ENV", "/elsewhere/.venv", False),
-        ("VIRTUAL_ENV", "/workshop", False),
+        ("VIRTUAL_ENV", "/repository", False),
         ("CLAUDE_CONFIG_DIR", "/home/me/.claude", False),
     ],
 )
 def test_what_passes(name: str, value: str, passes: bool) -> None:
-    built = build({name: value}, roots=("/work",))
+    built = build({name: value}, roots=("/repo",))
     assert ((name in built.kept), (name in built.dropped)) == (passes, not passes)
     assert (built.values.get(name) == value) is passes
 

@@ -33,7 +33,7 @@ def host(tmp_path: Path) -> Path:
     write(tmp_path / "home/.config/gh/hosts.yml", "the token", 0o600)
     write(tmp_path / "home/.local/state/agent-gateway/audit/log.jsonl")
     write(tmp_path / "runtime/agent-gateway/operator.sock")
-    write(tmp_path / "work/README.md")
+    write(tmp_path / "repo/README.md")
     return tmp_path
 
 
@@ -48,14 +48,14 @@ def spec(host: Path, *binds: str, **fields: object) -> SandboxSpec:
     """A spec with the host's own places; a bind is relative to the host, "name:ro" is read-only."""
     state = host / "home/.local/state/agent-gateway"
     found = []
-    for bind in binds or ("work",):
+    for bind in binds or ("repo",):
         name = bind.removesuffix(":ro")
         path = name if name.startswith("/") else f"{host}/{name}"
         found.append(SandboxBindMount(path, path, read_only=bind.endswith(":ro")))
     made = SandboxSpec(
         "session", "default", "",
         tuple(found),
-        home=f"{state}/workspaces/default/home",
+        home=str(state / "workspaces/default/home"),
         state_dir=str(state),
         runtime_dir=f"{host}/runtime/agent-gateway",
         user_home=f"{host}/home",
@@ -123,11 +123,11 @@ HOME = "home/.local/state/agent-gateway/workspaces/default/home"
 
 
 def test_ordinary_wrap(host: Path) -> None:
-    write(host / "work/.env")
+    write(host / "repo/.env")
     write(host / "beside")
     plan = plan_wrap(spec(host))
     for path, expected in {
-        "work": "rw", "work/README.md": "rw", "work/.env": "ro", HOME: "rw",
+        "repo": "rw", "repo/README.md": "rw", "repo/.env": "ro", HOME: "rw",
         "beside": "", "home": "", "home/.ssh": "", "home/.config/gh": "", "runtime": "",
         "home/.local/state/agent-gateway/audit": "", "home/.local/state/agent-gateway": "",
     }.items():  # fmt: skip
@@ -155,23 +155,23 @@ def test_ordinary_wrap(host: Path) -> None:
 @pytest.mark.parametrize(
     ("binds", "mode", "expected"),
     [
-        (("work",), Mode.CHAT, {"work": False}),
-        (("work:ro",), Mode.CHAT, {"work": True}),
-        (("work",), Mode.REVIEW, {"work": True}),
-        (("work",), Mode.PLAN, {"work": True}),
-        (("work",), Mode.ORCHESTRATE, {"work": True}),
-        (("work", "data:ro"), Mode.CHAT, {"work": False, "data": True}),
-        (("work", "work/sub:ro"), Mode.CHAT, {"work": False, "work/sub": True}),
-        (("work:ro", "work/sub"), Mode.CHAT, {"work": True, "work/sub": False}),
-        (("work", "work:ro"), Mode.CHAT, {"work": True}),
-        (("work:ro", "work"), Mode.CHAT, {"work": True}),
-        (("work", "data/file:ro"), Mode.CHAT, {"work": False, "data/file": True}),
+        (("repo",), Mode.CHAT, {"repo": False}),
+        (("repo:ro",), Mode.CHAT, {"repo": True}),
+        (("repo",), Mode.REVIEW, {"repo": True}),
+        (("repo",), Mode.PLAN, {"repo": True}),
+        (("repo",), Mode.ORCHESTRATE, {"repo": True}),
+        (("repo", "data:ro"), Mode.CHAT, {"repo": False, "data": True}),
+        (("repo", "repo/sub:ro"), Mode.CHAT, {"repo": False, "repo/sub": True}),
+        (("repo:ro", "repo/sub"), Mode.CHAT, {"repo": True, "repo/sub": False}),
+        (("repo", "repo:ro"), Mode.CHAT, {"repo": True}),
+        (("repo:ro", "repo"), Mode.CHAT, {"repo": True}),
+        (("repo", "data/file:ro"), Mode.CHAT, {"repo": False, "data/file": True}),
         (("link",), Mode.CHAT, {"data": False}),
-        (("work", "work/../data"), Mode.CHAT, {"work": False, "data": False}),
+        (("repo", "repo/../data"), Mode.CHAT, {"repo": False, "data": False}),
     ],
 )
 def test_binds_by_mode(host: Path, binds: tuple[str, ...], mode: Mode, expected: dict[str, bool]) -> None:
-    write(host / "work/sub/file")
+    write(host / "repo/sub/file")
     write(host / "data/file")
     (host / "link").symlink_to("data")
     plan = plan_wrap(spec(host, *binds, mode=mode))
@@ -190,25 +190,25 @@ def test_state_directories_stay_writable(host: Path, mode: Mode) -> None:
 
 
 def test_masks_follow_what_they_cover(host: Path) -> None:
-    write(host / "work/private/plans")
-    write(host / "work/plans")
-    write(host / "work/.vscode/settings.json")
-    plan = plan_wrap(spec(host, "work", "work/private", deny_read=("plans", "*/private")))
-    assert seen(plan, host / "work/plans") == "hidden"
-    assert seen(plan, host / "work/private/plans") in ("private", "hidden")
-    assert seen(plan, host / "work/.vscode/settings.json") == "ro"
-    assert seen(plan, host / "work/README.md") == "rw"
+    write(host / "repo/private/plans")
+    write(host / "repo/plans")
+    write(host / "repo/.vscode/settings.json")
+    plan = plan_wrap(spec(host, "repo", "repo/private", deny_read=("plans", "*/private")))
+    assert seen(plan, host / "repo/plans") == "hidden"
+    assert seen(plan, host / "repo/private/plans") in ("private", "hidden")
+    assert seen(plan, host / "repo/.vscode/settings.json") == "ro"
+    assert seen(plan, host / "repo/README.md") == "rw"
     where = plan.arguments.index("--remount-ro")
     assert plan.arguments[where - 4 : where + 2] == (
-        "--perms", "0000", "--tmpfs", f"{host}/work/private", "--remount-ro", f"{host}/work/private",
+        "--perms", "0000", "--tmpfs", f"{host}/repo/private", "--remount-ro", f"{host}/repo/private",
     )  # fmt: skip
 
 
 def test_rules_of_the_configuration(host: Path) -> None:
     for name in ("a.pem", "b.pem", "locked.txt", "free.txt"):
-        write(host / "work" / name)
+        write(host / "repo" / name)
     plan = plan_wrap(spec(host, deny_write=("locked.*",), allow_write=("b.pem",)))
-    assert [seen(plan, host / "work" / name) for name in ("a.pem", "b.pem", "locked.txt", "free.txt")] == [
+    assert [seen(plan, host / "repo" / name) for name in ("a.pem", "b.pem", "locked.txt", "free.txt")] == [
         "ro", "rw", "ro", "rw",
     ]  # fmt: skip
 
@@ -235,7 +235,7 @@ def test_rules_of_the_configuration(host: Path) -> None:
         ("runtime/agent-gateway/operator.sock", "own state"),
         ("missing", "No such file"),
         ("loop", "symbolic links"),
-        ("work/README.md/below", "Not a directory"),
+        ("repo/README.md/below", "Not a directory"),
     ],
 )
 @pytest.mark.parametrize("way", ["bind", "read-only bind", "through a link", "state directory"])
@@ -243,18 +243,18 @@ def test_never_bound(host: Path, path: str, word: str, way: str) -> None:
     (host / "loop").symlink_to("loop")
     target = path if path.startswith("/") else f"{host}/{path}"
     if way == "through a link":
-        (host / "work/innocent").symlink_to(target)
-        target = f"{host}/work/innocent"
+        (host / "repo/innocent").symlink_to(target)
+        target = f"{host}/repo/innocent"
     if way == "state directory":
         assert word in refusal(spec(host, runner_state_dirs=(target,)))
     else:
-        assert word in refusal(spec(host, "work", target + (":ro" if way == "read-only bind" else "")))
+        assert word in refusal(spec(host, "repo", target + (":ro" if way == "read-only bind" else "")))
 
 
 def test_refusal_names_the_field(host: Path) -> None:
-    assert refusal(spec(host, "work", "missing")).startswith("bind_mounts[1]: ")
+    assert refusal(spec(host, "repo", "missing")).startswith("bind_mounts[1]: ")
     assert refusal(spec(host, runner_state_dirs=("relative",))).startswith("runner_state_dirs[0]: 'relative'")
-    mount = SandboxBindMount(f"{host}/work", "/elsewhere")
+    mount = SandboxBindMount(f"{host}/repo", "/elsewhere")
     assert refusal(replace(spec(host), bind_mounts=(mount,))).startswith("bind_mounts[0].guest_path: ")
 
 
@@ -286,39 +286,39 @@ def test_nothing_of_a_secret_is_an_argument(host: Path) -> None:
 @pytest.mark.parametrize(
     ("binds", "protected", "expected"),
     [
-        (("work",), ("work",), {"work": "ro", "work/a/b": "ro"}),
-        (("work",), (".",), {"work": "ro"}),
-        (("work",), ("work/a",), {"work": "rw", "work/a": "ro", "work/a/b": "ro"}),
-        (("work",), ("work/a/b",), {"work": "rw", "work/a": "rw", "work/a/b": "ro"}),
-        (("work",), ("work/README.md",), {"work": "rw", "work/README.md": "ro"}),
-        (("work",), ("link",), {"work": "rw", "work/a": "ro"}),
-        (("work", "work/a/b"), ("work/a",), {"work/a/b": "ro"}),
-        (("work", "work/a:ro"), ("work/a/b",), {"work": "rw", "work/a": "ro", "work/a/b": "ro"}),
-        (("work", "work/a/c:ro"), ("work/a/b",), {"work/a": "rw", "work/a/b": "ro", "work/a/c": "ro"}),
+        (("repo",), ("repo",), {"repo": "ro", "repo/a/b": "ro"}),
+        (("repo",), (".",), {"repo": "ro"}),
+        (("repo",), ("repo/a",), {"repo": "rw", "repo/a": "ro", "repo/a/b": "ro"}),
+        (("repo",), ("repo/a/b",), {"repo": "rw", "repo/a": "rw", "repo/a/b": "ro"}),
+        (("repo",), ("repo/README.md",), {"repo": "rw", "repo/README.md": "ro"}),
+        (("repo",), ("link",), {"repo": "rw", "repo/a": "ro"}),
+        (("repo", "repo/a/b"), ("repo/a",), {"repo/a/b": "ro"}),
+        (("repo", "repo/a:ro"), ("repo/a/b",), {"repo": "rw", "repo/a": "ro", "repo/a/b": "ro"}),
+        (("repo", "repo/a/c:ro"), ("repo/a/b",), {"repo/a": "rw", "repo/a/b": "ro", "repo/a/c": "ro"}),
         (
-            ("work",),
-            ("work/.vscode/x",),
-            {"work/.vscode": "ro", "work/.vscode/x": "ro", "work/.vscode/y": "ro"},
+            ("repo",),
+            ("repo/.vscode/x",),
+            {"repo/.vscode": "ro", "repo/.vscode/x": "ro", "repo/.vscode/y": "ro"},
         ),
-        (("work",), ("elsewhere",), {"work": "rw", "work/a": "rw"}),
-        (("work",), ("missing",), {"work": "rw"}),
+        (("repo",), ("elsewhere",), {"repo": "rw", "repo/a": "rw"}),
+        (("repo",), ("missing",), {"repo": "rw"}),
     ],
 )
 def test_protected(
     host: Path, binds: tuple[str, ...], protected: tuple[str, ...], expected: dict[str, str]
 ) -> None:
-    for name in ("work/a/b/file", "work/a/c/file", "work/.vscode/x", "work/.vscode/y", "elsewhere/file"):
+    for name in ("repo/a/b/file", "repo/a/c/file", "repo/.vscode/x", "repo/.vscode/y", "elsewhere/file"):
         write(host / name)
-    (host / "link").symlink_to("work/a")
+    (host / "link").symlink_to("repo/a")
     plan = plan_wrap(spec(host, *binds, protected_paths=tuple(f"{host}/{name}" for name in protected)))
     assert {name: seen(plan, host / name) for name in expected} == expected
 
 
 def test_directories_above_a_protected_path_are_pinned(host: Path) -> None:
-    write(host / "work/a/b/file")
-    plan = plan_wrap(spec(host, protected_paths=(f"{host}/work/a/b",)))
+    write(host / "repo/a/b/file")
+    plan = plan_wrap(spec(host, protected_paths=(f"{host}/repo/a/b",)))
     assert {os.path.relpath(mask.path, host): mask.kind for mask in plan.masks} == {
-        "work/a": MaskKind.PIN, "work/a/b": MaskKind.READ_ONLY,
+        "repo/a": MaskKind.PIN, "repo/a/b": MaskKind.READ_ONLY,
     }  # fmt: skip
 
 
@@ -331,7 +331,7 @@ def test_state_directory_that_is_protected(host: Path) -> None:
 
 def test_protected_path_that_is_missing(host: Path) -> None:
     """It cannot be protected: something could be made there."""
-    assert "does not exist" in refusal(spec(host, protected_paths=(f"{host}/work/missing",)))
+    assert "does not exist" in refusal(spec(host, protected_paths=(f"{host}/repo/missing",)))
 
 
 # Directories of a small tree, for the property below.
@@ -381,7 +381,7 @@ def test_masks_and_binds_in_one_another(place: Place) -> None:
         (place.worktree / link).symlink_to(target)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{place.worktree}/.vscode/s")
-    work = str(place.worktree)
+    repo = str(place.worktree)
     script = """
     for name in a/b/sealed a/c/read .vscode/new a/new; do echo new 2>/dev/null >$name && echo wrote $name; done
     mv a moved 2>/dev/null || echo pinned
@@ -389,8 +389,8 @@ def test_masks_and_binds_in_one_another(place: Place) -> None:
     test -S .vscode/s || echo no socket"""
     done = place.sh(
         script,
-        bind_mounts=[[work, False], [f"{work}/a/c", True]],
-        protected_paths=[f"{work}/a/b"],
+        bind_mounts=[[repo, False], [f"{repo}/a/c", True]],
+        protected_paths=[f"{repo}/a/b"],
         deny_read=["plans", "*/private"],
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -457,22 +457,22 @@ def test_linked_worktree_of_a_protected_checkout(linked: Path) -> None:
     ],
 )
 def test_hostile_pointer(linked: Path, target: str, word: str) -> None:
-    (linked / "work/.git").write_text(f"gitdir: {linked}/{target}\n")
+    (linked / "repo/.git").write_text(f"gitdir: {linked}/{target}\n")
     assert word in refusal(spec(linked))
-    assert word in refusal(spec(linked, "work:ro"))
+    assert word in refusal(spec(linked, "repo:ro"))
 
 
 def test_pointer_that_holds_and_leads_to_a_secret(host: Path) -> None:
     """Even a directory that points back is not shown where nothing may be."""
-    git(host / "work", "init", "-q", "--separate-git-dir", str(host / "home/.ssh/git"))
-    git(host / "work", "config", "core.worktree", str(host / "work"))
+    git(host / "repo", "init", "-q", "--separate-git-dir", str(host / "home/.ssh/git"))
+    git(host / "repo", "config", "core.worktree", str(host / "repo"))
     assert "holds secrets" in refusal(spec(host))
 
 
 def test_pointer_to_a_directory_that_is_bound(linked: Path) -> None:
-    (linked / "work/.git").write_text(f"gitdir: {linked}/main/.git\n")
-    plan = plan_wrap(spec(linked, "work", "main:ro"))
-    assert (seen(plan, linked / "work"), seen(plan, linked / "main/.git")) == ("rw", "ro")
+    (linked / "repo/.git").write_text(f"gitdir: {linked}/main/.git\n")
+    plan = plan_wrap(spec(linked, "repo", "main:ro"))
+    assert (seen(plan, linked / "repo"), seen(plan, linked / "main/.git")) == ("rw", "ro")
 
 
 # --- The private home -----------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_private_home_is_made(host: Path) -> None:
 def test_no_private_home(host: Path) -> None:
     plan = plan_wrap(spec(host, home=""))
     assert plan.home == "/tmp/home"
-    assert shown_binds(plan, host) == {"work": False}
+    assert shown_binds(plan, host) == {"repo": False}
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ def test_more_mounts_than_bubblewrap_takes(host: Path, monkeypatch: pytest.Monke
     count = len(plan_wrap(spec(host)).arguments)
     monkeypatch.setattr(mounts, "ARGUMENT_LIMIT", count)
     assert len(plan_wrap(spec(host)).arguments) == count
-    write(host / "work/.env")
+    write(host / "repo/.env")
     assert "more mounts than bubblewrap takes" in refusal(spec(host))
 
 
@@ -752,14 +752,14 @@ def test_links_on_the_way_are_made_inside(host: Path) -> None:
 
 
 def test_path_holds_only_what_is_seen(host: Path) -> None:
-    write(host / "work/bin/x", "", 0o755)
+    write(host / "repo/bin/x", "", 0o755)
     (host / "home/empty").mkdir()
-    search = f"{host}/work/bin:{host}/gone:.:bin::{host}/home:{host}/home/.ssh:/usr/bin"
+    search = f"{host}/repo/bin:{host}/gone:.:bin::{host}/home:{host}/home/.ssh:/usr/bin"
     plan = plan_wrap(spec(host, search_path=search))
     folders = plan.path.split(":")
-    assert folders[:2] == [f"{host}/work/bin", "/usr/bin"]
+    assert folders[:2] == [f"{host}/repo/bin", "/usr/bin"]
     assert not [
-        folder for folder in folders if not folder.startswith(("/usr", "/bin", "/sbin", f"{host}/work"))
+        folder for folder in folders if not folder.startswith(("/usr", "/bin", "/sbin", f"{host}/repo"))
     ]
 
 

@@ -25,6 +25,7 @@ from sandbox.places import (
 
 # A host on paper: only `resolve_bind` and `guard` touch the file system.
 STATE = "/home/dev/.local/state/agent-gateway"
+PRIVATE_HOME = "/home/dev/.local/state/agent-gateway/workspaces/default/home"
 RUNTIME = "/srv/runtime/agent-gateway"
 PAPER = Guard(
     homes=("/home/dev", "/srv/people/eve"),
@@ -118,7 +119,7 @@ def test_within_is_an_order(one: str, two: str, three: str) -> None:
         # the product's own
         (STATE, "own state"),
         (f"{STATE}/audit", "own state"),
-        (f"{STATE}/workspaces/default/home", "own state"),
+        (PRIVATE_HOME, "own state"),
         ("/home/dev/.local/state", "own state"),
         ("/home/dev/.local", "own state"),
         (RUNTIME, "own state"),
@@ -157,7 +158,7 @@ def test_system_directories_are_read_only(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "managed"),
     [
-        (f"{STATE}/workspaces/default/home", True),
+        (PRIVATE_HOME, True),
         (f"{STATE}/spaces/one/repos", True),
         (STATE, False),
         (f"{STATE}/audit", False),

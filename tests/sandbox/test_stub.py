@@ -41,13 +41,16 @@ def test_hands_over_listeners_that_work() -> None:
         numbers = array.array("i", ancillary[0][2])
         assert (data, len(numbers)) == (b"L", 2)
         for number in numbers:
-            with socket.socket(fileno=number) as listener:
-                assert listener.getsockname()[0] == "127.0.0.1"
-                with socket.create_connection(listener.getsockname()) as client:
-                    connection, _ = listener.accept()
-                    with connection:
-                        connection.sendall(b"x")
-                        assert client.recv(1) == b"x"
+            meet(socket.socket(fileno=number))
+
+
+def meet(listener: socket.socket) -> None:
+    """A client and a server find each other at the listener."""
+    with listener, socket.create_connection(listener.getsockname()) as client:
+        connection, (host, _) = listener.accept()
+        with connection:
+            connection.sendall(b"x")
+            assert (host, client.recv(1)) == ("127.0.0.1", b"x")
 
 
 def test_becomes_the_command() -> None:

@@ -515,7 +515,7 @@ while True:
 """
     swapper = subprocess.Popen([PYTHON, "-c", swap])
     try:
-        for _ in range(20):
+        for _ in range(6):
             done = place.sh("cat .env aside 2>/dev/null; true")
             assert done.returncode in (0, 125), done.stderr
             assert "private" not in done.stdout

@@ -123,7 +123,11 @@ def test_killed_launcher_leaves_no_process_and_no_file(place: Place) -> None:
     assert process.stdout.readline() == "ready\n"
     file = Path(process.stdout.readline().strip())
     assert file.exists()
-    keepers = [number for number in processes("keeper.py") if str(file) in Path(f"/proc/{number}/cmdline").read_text()]
+    keepers = [
+        number
+        for number in processes("keeper.py")
+        if str(file) in Path(f"/proc/{number}/cmdline").read_text()
+    ]
     left = [*processes(f"000{mark}"), *keepers]
     assert len(keepers) == 1
     process.kill()
@@ -150,7 +154,9 @@ def test_killed_keeper_takes_the_command_along(tmp_path: Path) -> None:
 def launch(folder: Path, git_config: str = "") -> Kept:
     """A wrapless wrap in this process."""
     binds = (SandboxBindMount(str(folder), str(folder)),)
-    return Unwrapped().launch(SandboxSpec("s", "w", "a", binds, git_config=git_config, search_path="/usr/bin:/bin"))
+    return Unwrapped().launch(
+        SandboxSpec("s", "w", "a", binds, git_config=git_config, search_path="/usr/bin:/bin")
+    )
 
 
 def test_git_configuration_is_a_private_file(tmp_path: Path) -> None:
