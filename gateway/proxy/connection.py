@@ -71,6 +71,8 @@ class Origin:
     limits: Limits
     mode: EgressMode
     sockname: tuple[str, int]
+    # Counts one more connection, for a client that goes on to a further host over the same one.
+    admit: Callable[[], Admission]
     company_proxy: CompanyProxy | None = None
 
 
@@ -148,7 +150,7 @@ class Connection:
             self.asked = attempt
             return self.server
         self.asked = attempt = self.gate.door.attempt(self.origin.session, transport, host, port)
-        self._admit(attempt)
+        self._admit(attempt, self.admission or self.origin.admit())
         self._started = self.gate.clock()
         self.status = 0
         return guarded_server(attempt)
@@ -161,10 +163,8 @@ class Connection:
         self._started = self.gate.clock()
         self.status = 0
 
-    def _admit(self, attempt: Attempt) -> None:
-        admission, self.admission = self.admission, None
-        if admission is None:
-            return
+    def _admit(self, attempt: Attempt, admission: Admission) -> None:
+        self.admission = None
         decision = self.gate.door.authorize_connection(
             attempt, self.origin.limits, admission.live, admission.allowance
         )
@@ -179,7 +179,8 @@ class Connection:
             self.server.guard.refusal = decision
             return Refused(decision, self.server.guard.attempt, status)
         attempt = self.gate.door.attempt(self.origin.session, transport, host, -1)
-        self._admit(attempt)
+        if self.admission is not None:
+            self._admit(attempt, self.admission)
         return Refused(self.gate.door.refuse(attempt, decision), attempt, status)
 
     def refuse_broken(self, transport: Transport) -> Refused:

@@ -79,12 +79,20 @@ class SessionProxies:
                 connection.runner.cancel()
             connection.end(cause)
 
-    def admit(self, accepted: socket.socket, peername: tuple[str, int], listener: "_Listener") -> None:
-        """Takes one accepted connection in; one far over the session's limit is closed at once."""
+    def count_further(self) -> Admission:
+        """How busy the session is when one of its clients goes on to a further host, which is counted."""
+        return self._count(len(self._live) - 1)
+
+    def _count(self, others: int) -> Admission:
         self._allowance = refill(self.limits, self._allowance, self.gate.clock())
-        admission = Admission(len(self._live), self._allowance)
+        admission = Admission(others, self._allowance)
         if self._allowance.tokens >= 1.0:
             self._allowance = Allowance(self._allowance.tokens - 1.0, self._allowance.at)
+        return admission
+
+    def admit(self, accepted: socket.socket, peername: tuple[str, int], listener: "_Listener") -> None:
+        """Takes one accepted connection in; one far over the session's limit is closed at once."""
+        admission = self._count(len(self._live))
         if admission.live >= self.limits.tunnels + OVER_LIMIT:
             attempt = self.gate.door.attempt(self.session, listener.transport, "", -1)
             self.gate.door.authorize_connection(attempt, self.limits, admission.live, admission.allowance)
@@ -109,7 +117,9 @@ class _Listener:
         self._pair = pair
         self._socket = listening
         self._reactor = pair.gate.reactor
-        self.origin = Origin(pair.session, pair.limits, pair.mode, self.sockname, pair.company_proxy)
+        self.origin = Origin(
+            pair.session, pair.limits, pair.mode, self.sockname, pair.count_further, pair.company_proxy
+        )
         self._resume: asyncio.TimerHandle | None = None
 
     def start(self) -> None:

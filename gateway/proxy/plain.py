@@ -174,9 +174,11 @@ class _Exchange:
             upstream.abort()
 
     def _malformed(self, error: FramingError) -> Refused:
-        return self._connection.refuse(
-            Code.MALFORMED_REQUEST, str(error), self._transport, self._request.host
-        )
+        """The request turned out malformed after it was recorded as opened: its `closed` record says so."""
+        assert self._server is not None
+        guard = self._server.guard
+        guard.refusal = Decision(Verdict.DENY, "built-in", str(error), Code.MALFORMED_REQUEST)
+        return Refused(guard.refusal, guard.attempt)
 
     async def _send_length(self, upstream: Peer, left: int) -> None:
         while True:
@@ -214,7 +216,9 @@ class _Exchange:
             except (FramingError, OSError, DeadlineError) as error:
                 if isinstance(self._broken, FramingError):
                     raise self._malformed(self._broken) from error
-                await self._fail(UpstreamError(Code.UNREACHABLE, str(error) or "the host did not answer"))
+                silent = isinstance(error, DeadlineError)
+                code = Code.CONNECT_TIMEOUT if silent else Code.UNREACHABLE
+                await self._fail(UpstreamError(code, str(error) or "the host did not answer"))
                 return None
             self._connection.status = head.status
             if head.status == 101:

@@ -74,9 +74,9 @@ class Proxies:
         validated config value of that name."""
         if session.id in self._pairs:
             raise ValueError(f"session {session.id!r} has its proxies already")
-        self._own_ports[session.id] = own_ports
         company_proxy = read_company_proxy(upstream_proxy) if upstream_proxy else None
         self._pairs[session.id] = SessionProxies(self._gate, session, limits, http, socks, company_proxy)
+        self._own_ports[session.id] = own_ports
 
     def close(self, session_id: str, cause: str = "session_closed") -> None:
         """Ends a session's proxies and everything that runs through them. Unknown ids are ignored."""

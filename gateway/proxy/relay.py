@@ -5,6 +5,7 @@ A direction starts by copying through one shared buffer; once it is hot it moves
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -22,6 +23,8 @@ _HOT: Final = 1 << 20
 _PIPE_SIZE: Final = 1 << 20
 # Moves of one direction before others have their turn.
 _TURN: Final = 4
+# Moves for what a socket that is gone has left: more than the kernel keeps for one.
+_LAST_MOVES: Final = 64
 _POOLED_PIPES: Final = 32
 _CAN_SPLICE: Final = hasattr(os, "splice")
 _F_SETPIPE_SZ: Final = getattr(fcntl, "F_SETPIPE_SZ", 1031)
@@ -94,7 +97,7 @@ class _Direction:
             return
         try:
             for _ in range(_TURN):
-                if not (self._splice() if self._pipe is not None else self._copy()):
+                if not self._move():
                     return
         except (BlockingIOError, InterruptedError):
             return
@@ -116,15 +119,26 @@ class _Direction:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._lose_destination(error)
+            self.lose_destination(error)
             return
         if not self._held:
             self.pump()
+
+    def pour(self) -> None:
+        """The source is gone: moves what it left, as far as the destination takes it now."""
+        self.ending = True
+        with contextlib.suppress(OSError):
+            for _ in range(_LAST_MOVES):
+                if self.done or self._held or self._tunnel.closed or not self._move():
+                    return
 
     @property
     def _held(self) -> bool:
         """Bytes wait for the destination; nothing more is read until it has taken them."""
         return self._rest is not None or self._in_pipe > 0
+
+    def _move(self) -> bool:
+        return self._splice() if self._pipe is not None else self._copy()
 
     def _copy(self) -> bool:
         """Moves one buffer; whether there may be more."""
@@ -138,7 +152,7 @@ class _Direction:
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
-            self._lose_destination(error)
+            self.lose_destination(error)
             return False
         if sent < size:
             self._rest = memoryview(bytes(_VIEW[sent:size]))
@@ -161,7 +175,7 @@ class _Direction:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            self._lose_destination(error)
+            self.lose_destination(error)
             return False
         return not self._in_pipe
 
@@ -172,14 +186,23 @@ class _Direction:
                 self._pipe[0], self._destination.fileno(), self._in_pipe, flags=_SPLICE_FLAGS
             )
 
-    def _lose_destination(self, error: OSError) -> None:
+    def lose_destination(self, error: OSError) -> None:
         """Nobody takes the bytes any more."""
-        self._tunnel.close(_cause(error, self._destination is self._tunnel.client))
+        self.done = True
+        self._tunnel.lost(self, _cause(error, self._destination is self._tunnel.client))
+
+    def finish_destination(self) -> None:
+        """Tells it that nothing more will come."""
+        try:
+            self._destination.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self.lose_destination(error)
 
     def _finish(self) -> None:
         """The source sends no more: that is passed on, and the other direction kept."""
         self.done = True
-        self._tunnel.finished(self._destination)
+        self.stop()
+        self._tunnel.finished(self)
 
 
 class Tunnel:
@@ -247,15 +270,20 @@ class Tunnel:
         with contextlib.suppress(OSError):
             self.server.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-    def finished(self, destination: socket.socket) -> None:
-        """Called by a direction whose source has finished: `destination` gets no more."""
+    def finished(self, direction: _Direction) -> None:
+        """Called by a direction whose source has finished: its destination gets no more."""
         if self._up.done and self._down.done:
-            self.close("finished")
-            return
-        try:
-            destination.shutdown(socket.SHUT_WR)
-        except OSError as error:
-            self.close(_cause(error, destination is self.client))
+            self.close(self.cause or "finished")
+        else:
+            direction.finish_destination()
+
+    def lost(self, direction: _Direction, cause: str) -> None:
+        """Called by a direction whose destination is gone. What that end said last is passed on: a server may answer
+        before it has read everything, and hang up."""
+        if not self.cause:
+            self.cause = cause
+            (self._down if direction is self._up else self._up).pour()
+            self.close(cause)
 
     def close(self, cause: str) -> None:
         """Stops both directions and closes both sockets. Idempotent."""
@@ -289,4 +317,6 @@ class Tunnel:
 
 def _cause(error: OSError, from_client: bool) -> str:
     side = "client" if from_client else "server"
-    return f"{side}_reset" if isinstance(error, ConnectionError) else f"{side}_error"
+    # ENOTCONN: it was reset before, and somebody has heard of that already.
+    reset = isinstance(error, ConnectionError) or error.errno == errno.ENOTCONN
+    return f"{side}_reset" if reset else f"{side}_error"

@@ -30,6 +30,8 @@ class Bench:
     def __init__(self, gateway: Gateway, limits: Limits, admission: Admission) -> None:
         self.gateway = gateway
         self.ended: list[Connection] = []
+        # What the session has left when the client goes on to another host.
+        self.further = Admission(0, Allowance(5.0, 0.0))
         client, near = socket.socketpair()
         near.setblocking(False)
         self.client = Wire(client)
@@ -39,7 +41,7 @@ class Bench:
         gateway = self.gateway
         reactor, session = gateway.loop.reactor, gateway.session
         gate = Gate(gateway.door, gateway.proxies.hooks, gateway.resolver, gateway.clock, reactor)
-        origin = Origin(session, limits, egress_mode(session.id), ("127.0.0.1", 0))
+        origin = Origin(session, limits, egress_mode(session.id), ("127.0.0.1", 0), lambda: self.further)
         return Connection(gate, origin, admission, Peer(near, reactor), ("127.0.0.1", 0), self.ended.append)
 
     def ask(self, port: int, host: str = GOOD) -> GuardedServer:
@@ -107,8 +109,8 @@ def test_refusal_is_raised(tmp_path: Path) -> None:
     [Admission(10, Allowance(5.0, 0.0)), Admission(0, Allowance(0.5, 0.0))],
     ids=["too many", "too fast"],
 )
-def test_limits_are_asked_once(admission: Admission, tmp_path: Path) -> None:
-    """For the connection, at its first request; what it is refused for otherwise does not come up then."""
+def test_limits_come_first(admission: Admission, tmp_path: Path) -> None:
+    """At the first request of a connection; what it is refused for otherwise does not come up then."""
     with bench(tmp_path, limits=LIMITS, admission=admission) as one:
 
         def ask() -> None:
@@ -116,6 +118,21 @@ def test_limits_are_asked_once(admission: Admission, tmp_path: Path) -> None:
                 one.ask(443, "evil.test")
             assert refused.value.decision.code == Code.LIMIT
             one.ask(443)
+
+        one.gateway.call(ask)
+        assert [record["code"] for record in one.gateway.records()] == ["limit"]
+
+
+def test_a_further_host_counts_too(tmp_path: Path) -> None:
+    """A client that keeps its connection and goes from host to host opens as many connections to servers."""
+    with bench(tmp_path, limits=LIMITS, admission=Admission(0, Allowance(5.0, 0.0))) as one:
+        one.further = Admission(0, Allowance(0.5, 0.0))
+
+        def ask() -> None:
+            one.ask(443)
+            with pytest.raises(Refused) as refused:
+                one.ask(443)
+            assert refused.value.decision.code == Code.LIMIT
 
         one.gateway.call(ask)
         assert [record["code"] for record in one.gateway.records()] == ["limit"]

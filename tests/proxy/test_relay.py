@@ -777,6 +777,43 @@ def test_last_words_of_an_end_that_takes_no_more(hot: bool, upwards: bool) -> No
     over_tcp(scenario)
 
 
+@both_ways
+def test_end_for_an_end_that_was_reset(upwards: bool) -> None:
+    """One says that it is done in the moment in which the other is gone: a reset, whoever is heard first."""
+
+    async def scenario(ends: Ends) -> None:
+        sender, gone = (ends.client, ends.server) if upwards else (ends.server, ends.client)
+        tunnel = ends.tunnel()
+        tunnel.start()
+        await turns()
+        sender.send(b"last")
+        sender.shutdown(socket.SHUT_WR)
+        Wire(gone).reset()
+        await until(lambda: bool(ends.closed))
+        assert tunnel.cause == ("server_reset" if upwards else "client_reset")
+
+    over_tcp(scenario)
+
+
+@both_ways
+def test_both_ends_gone_at_once(upwards: bool) -> None:
+    """The first that is found out counts, and there is one end of it."""
+
+    async def scenario(ends: Ends) -> None:
+        tunnel = ends.tunnel()
+        tunnel.start()
+        await fill(ends.client)
+        await fill(ends.server)
+        for end in (ends.client, ends.server) if upwards else (ends.server, ends.client):
+            Wire(end).reset()
+        await until(lambda: bool(ends.closed))
+        assert tunnel.cause in {"client_reset", "server_reset"}
+        await turns()
+        assert len(ends.closed) == 1
+
+    over_tcp(scenario)
+
+
 def test_busy_direction_lets_others_have_their_turn() -> None:
     """A sender that always has more, and a reader that always takes it: small messages pass in between."""
 

@@ -51,8 +51,8 @@ def granted(folder: Path, *, port: int = 443, raw: bool = False) -> Iterator[Gra
             far.setblocking(False)
             reactor, session = gateway.loop.reactor, gateway.session
             gate = Gate(gateway.door, gateway.proxies.hooks, gateway.resolver, gateway.clock, reactor)
-            origin = Whose(session, ROOMY, egress_mode(session.id), ("127.0.0.1", 0))
             admission = Admission(0, Allowance(1.0, 0.0))
+            origin = Whose(session, ROOMY, egress_mode(session.id), ("127.0.0.1", 0), lambda: admission)
             connection = Connection(
                 gate, origin, admission, Peer(near, reactor), ("127.0.0.1", 0), lambda _: None
             )
