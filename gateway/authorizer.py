@@ -28,6 +28,7 @@ from gateway.policy.egress import (
     decide_name,
 )
 from gateway.policy.hosts import literal_text
+from gateway.policy.idn import unicode_form
 from gateway.policy.limits import Allowance, Limits, decide_limit
 from gateway.policy.masking import mask_host, mask_path
 from gateway.policy.record import write_fields, write_text
@@ -292,6 +293,8 @@ def _described(attempt: Attempt, state: str, verdict: Verdict, code: str, rule: 
         f',"verdict":"{verdict.value}","code":"{code}"{write_text("rule", rule)}'
     )
     truncated = False
+    if shown := unicode_form(attempt.host):
+        text += write_text("host_unicode", shown)
     if attempt.address:
         text += write_text("address", attempt.address)
     if attempt.sni:

@@ -546,3 +546,10 @@ def test_a_flood_takes_no_memory(door: Door) -> None:
     assert len(door.authorizer._limited) == 1
     door.authorizer.flush()
     assert sum(int(str(number)) for number in told(door)) == 10_000
+
+
+def test_a_name_in_another_script_is_shown_in_both_forms(door: Door) -> None:
+    attempt = door.attempt("xn--mnchen-3ya.test")
+    door.authorizer.authorize(attempt, EgressRequest(CONNECT, "xn--mnchen-3ya.test", 443))
+    record = door.records()[-1]
+    assert (record["host"], record["host_unicode"]) == ("xn--mnchen-3ya.test", "m\u00fcnchen.test")

@@ -24,7 +24,8 @@ class Peer:
 
     `readable` is a guess (false: certainly nothing to read), `ending` whether the kernel said that the other end has
     finished or failed. `deadline` is in seconds of the listener's clock; whoever sweeps calls `expire` when it has
-    passed. `bytes_in` and `bytes_out` count what was read from and sent to this peer.
+    passed. `bytes_in` and `bytes_out` count what was read from and sent to this peer. `takes_nothing`: sending has
+    failed; what the other end said before can be read, up to its end.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Peer:
         "on_reset",
         "readable",
         "socket",
+        "takes_nothing",
     )
 
     def __init__(self, connected: socket.socket, reactor: Reactor, *, readable: bool = True) -> None:
@@ -53,6 +55,7 @@ class Peer:
         self._reactor = reactor
         self._early = b""
         self.ending = False
+        self.takes_nothing = False
         self._failure: Exception | None = None
         self._reader: Wait | None = None
         self._writer: Wait | None = None
@@ -100,10 +103,7 @@ class Peer:
         """Sends everything, waiting while the peer is slow. OSError, DeadlineError."""
         if self._failure is not None:
             raise self._failure
-        try:
-            sent = self.socket.send(data)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
+        sent = self._send_some(data)
         if sent < len(data):
             await self._send_rest(memoryview(data)[sent:])
         self.bytes_out += len(data)
@@ -111,8 +111,16 @@ class Peer:
     async def _send_rest(self, rest: memoryview) -> None:
         while rest:
             await self.writable()
-            with contextlib.suppress(BlockingIOError, InterruptedError):
-                rest = rest[self.socket.send(rest) :]
+            rest = rest[self._send_some(rest) :]
+
+    def _send_some(self, data: bytes | memoryview) -> int:
+        try:
+            return self.socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            self.takes_nothing = True
+            raise
 
     async def writable(self) -> None:
         """Waits for the next time the socket takes bytes; for one that connects, until it has or has failed."""

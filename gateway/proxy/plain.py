@@ -171,7 +171,9 @@ class _Exchange:
                 await self._send_length(upstream, self._request.length)
         except (FramingError, OSError, DeadlineError) as error:
             self._broken = error
-            upstream.abort()
+            # A server that hangs up in the middle of a request may have answered it before.
+            if not upstream.takes_nothing:
+                upstream.abort()
 
     def _malformed(self, error: FramingError) -> Refused:
         """The request turned out malformed after it was recorded as opened: its `closed` record says so."""
