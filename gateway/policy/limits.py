@@ -1,11 +1,14 @@
 """How much one session may do at once: a rule over counts, and a token bucket's arithmetic. The clock stays outside."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import Code
 
 _RULE = "egress.limits"
+# Requests on kept connections for each new connection that the limits allow.
+_REQUESTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,24 @@ def refill(limits: Limits, allowance: Allowance, now: float) -> Allowance:
     latest = max(allowance.at, now)
     earned = (latest - allowance.at) * limits.new_per_second
     return Allowance(min(float(limits.burst), allowance.tokens + earned), latest)
+
+
+def full_pace(limits: Limits, now: float) -> Allowance:
+    """The bucket of requests on kept connections, full."""
+    return Allowance(float(limits.burst * _REQUESTS), now)
+
+
+def pace(limits: Limits, allowance: Allowance, now: float) -> tuple[Allowance, float]:
+    """One more request on a kept connection: the bucket after it, and the seconds it has to wait.
+
+    Requests are slowed down, never refused: each one is a line in the log, and a client that loops must not fill the
+    disk with them.
+    """
+    many = replace(limits, new_per_second=limits.new_per_second * _REQUESTS, burst=limits.burst * _REQUESTS)
+    filled = refill(many, allowance, now)
+    if filled.tokens >= 1.0:
+        return Allowance(filled.tokens - 1.0, filled.at), 0.0
+    return filled, (1.0 - filled.tokens) / many.new_per_second
 
 
 def decide_limit(limits: Limits, live: int, allowance: Allowance) -> Decision:

@@ -73,6 +73,8 @@ class Origin:
     sockname: tuple[str, int]
     # Counts one more connection, for a client that goes on to a further host over the same one.
     admit: Callable[[], Admission]
+    # Counts one more request on a kept connection; seconds to wait before it is read.
+    pace: Callable[[], float]
     company_proxy: CompanyProxy | None = None
 
 

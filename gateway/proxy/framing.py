@@ -16,9 +16,14 @@ _HEAD: Final = re.compile(
     rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:" + _VALUE + rb"\r\n)*"
 )
 _SPECIAL: Final = re.compile(
-    rb"^(content-length|transfer-encoding|connection|alt-svc):([^\r]*)", re.IGNORECASE | re.MULTILINE
+    rb"^(content-length|transfer-encoding|connection|alt-svc|x-agent-gateway):([^\r]*)",
+    re.IGNORECASE | re.MULTILINE,
 )
-_ALT_SVC: Final = re.compile(rb"^alt-svc:[^\r]*\r\n", re.IGNORECASE | re.MULTILINE)
+# `Alt-Svc` would invite the client to HTTP/3, which has no way out of the sandbox; the other is the gateway's own mark
+# of a refusal, which no server may forge.
+_DROPPED: Final = re.compile(rb"^(?:alt-svc|x-agent-gateway):[^\r]*\r\n", re.IGNORECASE | re.MULTILINE)
+# Lines of a chunked body read before others have their turn: a body of tiny chunks is all lines.
+_LINES_PER_TURN: Final = 256
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(;[^\x00-\x08\x0a-\x1f\x7f]*)?")
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 _NO_BODY: Final = frozenset({204, 304})
@@ -68,8 +73,7 @@ def read_response_head(buffer: bytes, method: bytes) -> tuple[ResponseHead, byte
             case b"connection":
                 close = close or b"close" in value.lower()
             case _:
-                # Would invite the client to HTTP/3, which has no way out of the sandbox.
-                head = _ALT_SVC.sub(b"", head)
+                head = _DROPPED.sub(b"", head)
     length = _response_length(status, method, lengths, codings)
     return ResponseHead(status, length, close or length == -1, head + b"\r\n"), rest
 
@@ -128,9 +132,10 @@ class ChunkReader:
         return self._state is _State.DONE
 
     def feed(self, data: bytes) -> int:
-        """Bytes of `data` that belong to this body. FramingError."""
-        at = 0
-        while at < len(data) and self._state is not _State.DONE:
+        """Bytes of `data` that belong to this body, read so far: call again with the rest until `done` is set or
+        nothing is left. FramingError."""
+        at = lines = 0
+        while at < len(data) and self._state is not _State.DONE and lines < _LINES_PER_TURN:
             if self._state is _State.DATA:
                 taken = min(self._left, len(data) - at)
                 self._left -= taken
@@ -138,6 +143,7 @@ class ChunkReader:
                 if self._left == 0:
                     self._state = _State.DATA_END
                 continue
+            lines += 1
             end = data.find(b"\n", at)
             piece = data[at : end + 1] if end >= 0 else data[at:]
             self._line += piece

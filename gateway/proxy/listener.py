@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from gateway.policy.egress import Transport
-from gateway.policy.limits import Allowance, Limits, refill
+from gateway.policy.limits import Allowance, Limits, full_pace, pace, refill
 from gateway.proxy.bounds import OVER_LIMIT
 from gateway.proxy.company_proxy import CompanyProxy
 from gateway.proxy.connection import Admission, Connection, Gate, Origin
@@ -53,6 +53,7 @@ class SessionProxies:
         self.company_proxy = company_proxy
         self._live: set[Connection] = set()
         self._allowance = Allowance(float(limits.burst), gate.clock())
+        self._requests = full_pace(limits, gate.clock())
         self._listeners = (
             _Listener(self, http, serve_http, Transport.HTTP),
             _Listener(self, socks, serve_socks, Transport.SOCKS),
@@ -82,6 +83,11 @@ class SessionProxies:
     def count_further(self) -> Admission:
         """How busy the session is when one of its clients goes on to a further host, which is counted."""
         return self._count(len(self._live) - 1)
+
+    def pace(self) -> float:
+        """Counts one more request on a kept connection; seconds to wait before it is read."""
+        self._requests, delay = pace(self.limits, self._requests, self.gate.clock())
+        return delay
 
     def _count(self, others: int) -> Admission:
         self._allowance = refill(self.limits, self._allowance, self.gate.clock())
@@ -118,7 +124,13 @@ class _Listener:
         self._socket = listening
         self._reactor = pair.gate.reactor
         self.origin = Origin(
-            pair.session, pair.limits, pair.mode, self.sockname, pair.count_further, pair.company_proxy
+            pair.session,
+            pair.limits,
+            pair.mode,
+            self.sockname,
+            pair.count_further,
+            pair.pace,
+            pair.company_proxy,
         )
         self._resume: asyncio.TimerHandle | None = None
 

@@ -1,5 +1,6 @@
 """A non-blocking socket with awaitable reads and writes and one deadline. It knows nothing of what it carries."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -11,6 +12,9 @@ from gateway.proxy.runner import Wait
 
 # Bytes of one read: a whole head, or one TLS record and more.
 READ_SIZE: Final = 64 * 1024
+
+# Reads without waiting before others have their turn: a peer that sends without end must not hold up the loop.
+_READS_AT_ONCE: Final = 4
 
 NEVER: Final = float("inf")
 
@@ -29,6 +33,7 @@ class Peer:
     """
 
     __slots__ = (
+        "_at_once",
         "_early",
         "_failure",
         "_reactor",
@@ -54,6 +59,7 @@ class Peer:
         self.readable = readable
         self._reactor = reactor
         self._early = b""
+        self._at_once = 0
         self.ending = False
         self.takes_nothing = False
         self._failure: Exception | None = None
@@ -95,7 +101,12 @@ class Peer:
                     # A short read has taken everything, unless the end is behind it.
                     self.readable = len(data) == READ_SIZE or self.ending
                     self.bytes_in += len(data)
+                    self._at_once += 1
+                    if self._at_once > _READS_AT_ONCE:
+                        self._at_once = 0
+                        await asyncio.sleep(0)
                     return data
+            self._at_once = 0
             self._reader = Wait()
             await self._reader
 

@@ -2,6 +2,7 @@
 itself, framing is followed on both sides, bodies are passed on as they come. One server connection at a time belongs to
 one client connection and is never shared, so no answer can reach another client."""
 
+import asyncio
 from typing import Final
 
 from gateway.policy.decision import Decision, Verdict
@@ -20,6 +21,8 @@ from gateway.proxy.runner import run
 _TOKEN_START: Final = frozenset(
     b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
+# Interim answers (1xx) to one request; a server that hints and processes sends a handful.
+_INTERIM_ANSWERS: Final = 16
 
 
 async def next_head(
@@ -76,6 +79,8 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
             if rest is None:
                 return
             buffer = rest
+            if delay := connection.origin.pace():
+                await asyncio.sleep(delay)
             connection.limit_handshake(idle=not buffer)
     except Refused as refused:
         await connection.client.send(http_refusal(refused.attempt, refused.decision, refused.status))
@@ -201,7 +206,10 @@ class _Exchange:
                 await upstream.send(piece)
             if chunks.done:
                 return
-            self._buffer = await self._more()
+            if self._buffer:
+                await asyncio.sleep(0)
+            else:
+                self._buffer = await self._more()
 
     async def _more(self) -> bytes:
         data = await self._client.receive()
@@ -211,7 +219,7 @@ class _Exchange:
 
     async def _answer(self, upstream: Peer) -> bytes | None:
         """Passes the answer on. The client's further bytes, or None when the connection is over."""
-        buffer = b""
+        buffer, interim = b"", 0
         while True:
             try:
                 head, buffer = await self._response_head(upstream, buffer)
@@ -228,6 +236,12 @@ class _Exchange:
                 return None
             if not head.interim:
                 break
+            interim += 1
+            if interim > _INTERIM_ANSWERS:
+                await self._fail(
+                    UpstreamError(Code.UNREACHABLE, "the host sends interim answers without end")
+                )
+                return None
             await self._client.send(head.data)
         self._answered = True
         close = await self._pass_body(upstream, head, buffer)
@@ -263,9 +277,12 @@ class _Exchange:
                     left -= size
                 if prefix or size:
                     await self._client.send(prefix + data[:size])
-                prefix = b""
+                prefix, data = b"", data[size:]
                 if chunks.done if chunks is not None else left == 0:
-                    return head.close or size != len(data)
+                    return head.close or bool(data)
+                if data:
+                    await asyncio.sleep(0)
+                    continue
                 data = await upstream.receive()
                 if not data:
                     return True

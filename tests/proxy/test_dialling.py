@@ -1,9 +1,13 @@
 """Finding a host's addresses and connecting to them."""
 
 import asyncio
+import contextlib
+import os
+import resource
 import socket
+import stat
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from ipaddress import ip_address
 from typing import Any
 
@@ -12,7 +16,9 @@ import pytest
 from gateway.policy.addresses import Address
 from gateway.policy.egress import Code
 from gateway.proxy.dialling import SystemResolver, UpstreamError, dial, interleave, is_own_address
-from gateway.proxy.reactor import running_reactor
+from gateway.proxy.peer import Peer
+from gateway.proxy.reactor import READABLE, running_reactor
+from gateway.proxy.runner import Runner, run
 from tests.fakes.clock import ClockedLoop, FakeClock
 from tests.fakes.origin import closed_port, echo, full_backlog
 
@@ -314,3 +320,209 @@ def test_memory_of_answers_is_bounded(answers: NameService) -> None:
         assert len(answers.asked) == before + 1
 
     with_resolver(scenario)
+
+
+def test_refusal_says_more_than_a_missing_way_out() -> None:
+    """Where one family is refused and the other has no route, the refusal is told."""
+    with closed_port() as port:
+        for found in (("127.0.0.1", "127.255.255.255"), ("127.255.255.255", "127.0.0.1")):
+            assert failure_of(addresses(*found), port).code == Code.CONNECT_REFUSED
+
+
+def test_event_of_another_socket_with_the_same_number() -> None:
+    """A handler closes a socket of which the kernel has news, and dials; the news is not about the new connection,
+    which gets that number."""
+    with full_backlog() as port:
+
+        async def scenario(clock: FakeClock) -> None:
+            reactor, loop = running_reactor(), asyncio.get_running_loop()
+            (one, one_far), (two, two_far) = socket.socketpair(), socket.socketpair()
+            outcome: list[object] = []
+            runners: list[Runner] = []
+
+            async def work() -> None:
+                try:
+                    outcome.append(await dial(addresses("127.0.0.1"), port, reactor))
+                except UpstreamError as error:
+                    outcome.append(error.code)
+
+            def handle(events: int) -> None:
+                if events & READABLE and not runners:
+                    number = two.fileno()
+                    reactor.forget(number)
+                    two.close()
+                    runners.append(run(work(), loop))
+                    assert stat.S_ISSOCK(os.fstat(number).st_mode)
+
+            reactor.watch(one.fileno(), handle)
+            reactor.watch(two.fileno(), lambda _: None)
+            await turns()
+            one_far.send(b"x")
+            two_far.send(b"x")
+            await turns()
+            assert (len(runners), outcome) == (1, [])
+            clock.advance(10)
+            await runners[0].join()
+            assert outcome == [Code.CONNECT_TIMEOUT]
+            reactor.forget(one.fileno())
+            for end in (one, one_far, two_far):
+                end.close()
+
+        on_loop(scenario)
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+@pytest.mark.parametrize("found", [("127.0.0.1",), ("127.0.0.1", "127.0.0.2")])
+@pytest.mark.parametrize("later", range(8))
+def test_dial_that_is_given_up_at_any_time(later: int, found: tuple[str, ...]) -> None:
+    """Also in the moment in which the connection is there: nothing stays open, and nothing is complained about."""
+    complaints: list[object] = []
+    with echo("0.0.0.0") as origin:
+
+        async def scenario(_: FakeClock) -> None:
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda _, context: complaints.append(context))
+            await turns()
+            before = open_descriptors()
+            peers: list[Peer] = []
+
+            async def work() -> None:
+                peer, _ = await dial(addresses(*found), origin.port, running_reactor())
+                peers.append(peer)
+
+            runner = run(work(), loop)
+            await turns(later)
+            runner.cancel()
+            await turns(10)
+            for peer in peers:
+                peer.close()
+            assert runner.done
+            origin.wait_ended(len(origin.wires))
+            assert open_descriptors() <= before + sum(wire.socket.fileno() >= 0 for wire in origin.wires)
+
+        on_loop(scenario)
+    assert complaints == []
+
+
+def test_losers_of_the_race_are_closed() -> None:
+    with echo() as origin, full_backlog("127.0.0.2", origin.port), full_backlog("127.0.0.3", origin.port):
+
+        async def scenario(clock: FakeClock) -> None:
+            await turns()
+            before = open_descriptors()
+            found = addresses("127.0.0.2", "127.0.0.3", "127.0.0.1")
+            dialling = asyncio.ensure_future(dial(found, origin.port, running_reactor()))
+            await turns()
+            clock.advance(0.3)
+            await turns()
+            assert open_descriptors() == before + 2
+            clock.advance(0.3)
+            peer, address = await dialling
+            assert address == ip_address("127.0.0.1")
+            peer.close()
+            origin.wait_ended(1)
+            assert open_descriptors() == before
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        on_loop(scenario)
+
+
+def test_no_descriptor_left() -> None:
+    """Trouble like any other, for one address and for several; and no address is taken for a foreign one."""
+
+    async def scenario(_: FakeClock) -> None:
+        await turns()
+        for found in (("127.0.0.1",), ("127.0.0.1", "127.0.0.2")):
+            with no_more_descriptors(), pytest.raises(UpstreamError) as failed:
+                await dial(addresses(*found), 8080, running_reactor())
+            assert failed.value.code == Code.UNREACHABLE
+        with no_more_descriptors(), pytest.raises(UpstreamError):
+            is_own_address(ip_address("127.77.77.77"))
+
+    on_loop(scenario)
+
+
+@contextlib.contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as held:
+        lowest = held.enter_context(socket.socket()).fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 1, hard))
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        yield
+
+
+def test_threads_that_hang_count(answers: NameService) -> None:
+    """Whoever asks for names that nobody answers gets eight threads, not eight more every ten seconds."""
+    answers.gate.clear()
+    names = [f"x{number}.test" for number in range(24)]
+
+    async def scenario(resolver: SystemResolver, clock: FakeClock) -> None:
+        for start in (0, 8, 16):
+            asking = [
+                asyncio.ensure_future(resolver.resolve("s1", name)) for name in names[start : start + 8]
+            ]
+            while len(answers.asked) < 8:
+                await asyncio.sleep(0)
+            await turns()
+            clock.advance(10.1)
+            for failed in await asyncio.gather(*asking, return_exceptions=True):
+                assert isinstance(failed, UpstreamError)
+                assert failed.code == Code.DNS_FAILED
+        assert (len(answers.asked), answers.busiest) == (8, 8)
+        # Once the threads are free, there are turns again.
+        answers.gate.set()
+        answers.table["a.test"] = ["127.0.0.1"]
+        assert await resolver.resolve("s1", "a.test") == addresses("127.0.0.1")
+
+    with_resolver(scenario)
+
+
+def test_lookup_that_is_given_up(answers: NameService) -> None:
+    """Its turn comes back with its thread; one that has not begun is not begun."""
+    answers.gate.clear()
+    answers.table["a.test"] = ["127.0.0.1"]
+
+    async def scenario(resolver: SystemResolver, _: FakeClock) -> None:
+        asking = [asyncio.ensure_future(resolver.resolve("s1", f"x{number}.test")) for number in range(9)]
+        while len(answers.asked) < 8:
+            await asyncio.sleep(0)
+        for task in asking:
+            task.cancel()
+        assert all(
+            isinstance(end, asyncio.CancelledError)
+            for end in await asyncio.gather(*asking, return_exceptions=True)
+        )
+        answers.gate.set()
+        assert await resolver.resolve("s1", "a.test") == addresses("127.0.0.1")
+        assert "x8.test" not in answers.asked
+
+    with_resolver(scenario)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_address_instead_of_a_name(host: str) -> None:
+    """The system's own name service reads it without asking anybody."""
+
+    async def scenario(resolver: SystemResolver, _: FakeClock) -> None:
+        assert await resolver.resolve("s1", host) == addresses(host)
+
+    with_resolver(scenario)
+
+
+def test_resolver_that_is_closed_with_lookups_under_way(answers: NameService) -> None:
+    """Nobody waits for them, and their threads do not stumble over the loop's end."""
+    answers.gate.clear()
+
+    async def scenario(resolver: SystemResolver, _: FakeClock) -> None:
+        asking = asyncio.ensure_future(resolver.resolve("s1", "a.test"))
+        while not answers.asked:
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    with_resolver(scenario)
+    answers.gate.set()

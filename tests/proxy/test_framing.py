@@ -158,6 +158,18 @@ BROKEN_BODIES = [
 ]
 
 
+def outcome(pieces: list[bytes], strict: bool) -> tuple[int, bool] | None:
+    """Bytes taken and whether the body is over; None when it cannot be read."""
+    reader, taken = ChunkReader(strict=strict), 0
+    try:
+        for piece in pieces:
+            while used := reader.feed(piece):
+                taken, piece = taken + used, piece[used:]
+    except FramingError:
+        return None
+    return taken, reader.done
+
+
 @pytest.mark.parametrize(("what", "body", "strict"), BODIES, ids=[row[0] for row in BODIES])
 def test_body(what: str, body: bytes, strict: bool) -> None:
     """It ends where it ends, and what comes behind is left alone."""
@@ -174,8 +186,7 @@ def test_body(what: str, body: bytes, strict: bool) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize(("what", "body"), BROKEN_BODIES, ids=[row[0] for row in BROKEN_BODIES])
 def test_body_that_cannot_be_read(what: str, body: bytes, strict: bool) -> None:
-    with pytest.raises(FramingError):
-        ChunkReader(strict=strict).feed(body)
+    assert outcome([body], strict) is None
 
 
 @pytest.mark.parametrize(("what", "body", "strict"), BODIES, ids=[row[0] for row in BODIES])
@@ -243,17 +254,6 @@ BEGUN = [
     ("a trailer", b"0\r\nX: 1", False, True),
     ("half the end", b"0\r\n\r", True, True),
 ]
-
-
-def outcome(pieces: list[bytes], strict: bool) -> tuple[int, bool] | None:
-    """Bytes taken and whether the body is over; None when it cannot be read."""
-    reader, taken = ChunkReader(strict=strict), 0
-    try:
-        for piece in pieces:
-            taken += reader.feed(piece)
-    except FramingError:
-        return None
-    return taken, reader.done
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,20 @@
 """One end of a connection: reading and sending without blocking, deadlines, ends, and bytes that come too early."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
 from gateway.proxy.peer import NEVER, READ_SIZE, DeadlineError, Peer
-from gateway.proxy.reactor import GatewayLoop, running_reactor
+from gateway.proxy.reactor import ENDING, READABLE, WRITABLE, GatewayLoop, running_reactor
+from gateway.proxy.runner import run
+from tests.fakes.asking import get_head
+from tests.fakes.gateway import Gateway
+from tests.fakes.origin import Origin
+from tests.fakes.rules import GOOD, rules_for
 from tests.fakes.wire import Wire
 
 Scenario = Callable[[Peer, socket.socket], Awaitable[None]]
@@ -331,5 +338,181 @@ def test_giving_the_socket_away() -> None:
         assert taken.recv(1) == b"x"
         running_reactor().forget(taken.fileno())
         taken.close()
+
+    alone(scenario)
+
+
+def test_last_words_of_an_end_that_takes_no_more() -> None:
+    """Sending fails because the far end has hung up; what it said before that can be read all the same."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        await peer.send(b"unread")
+        assert not peer.takes_nothing
+        far.send(b"answer")
+        far.close()  # with bytes it has not read, which makes it a reset
+        with pytest.raises(OSError):
+            for _ in range(3):
+                await peer.send(b"more")
+        assert peer.takes_nothing
+        assert await peer.receive() == b"answer"
+        with contextlib.suppress(ConnectionResetError):
+            assert await peer.receive() == b""
+
+    alone(scenario, tcp=True)
+
+
+def test_last_words_while_sending_waits() -> None:
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        sending = asyncio.ensure_future(peer.send(bytes(16 << 20)))
+        await turns()
+        assert not sending.done()
+        far.send(b"answer")
+        far.close()
+        with pytest.raises(OSError):
+            await sending
+        assert peer.takes_nothing
+        assert await peer.receive() == b"answer"
+
+    alone(scenario, tcp=True)
+
+
+def test_answer_through_the_proxy_in_the_middle_of_a_request(tmp_path: Path) -> None:
+    """A server that has seen enough, answers and hangs up: its client gets the answer, not ours."""
+    answer = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+
+    def talk(wire: Wire) -> None:
+        wire.head()
+        wire.exactly(10)
+        wire.send(answer)
+
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(get_head(GOOD, origin.port, "/", "Content-Length: 16777216"))
+        with contextlib.suppress(OSError):
+            for _ in range(256):
+                wire.send(bytes(65536))
+        assert wire.message().status == 413
+        wire.close()
+        closed = gateway.await_record(state="closed")
+        assert (closed["status"], closed["verdict"], closed["bytes_down"]) == (413, "allow", len(answer))
+
+
+@pytest.mark.parametrize("size", [1, READ_SIZE - 1, READ_SIZE, READ_SIZE + 1])
+@pytest.mark.parametrize("told", [False, True], ids=["not told", "told"])
+def test_end_behind_the_last_byte(told: bool, size: int) -> None:
+    """Is found however much was read before it, and whether or not the kernel has told of it."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        assert far.send(bytes(size)) == size
+        far.shutdown(socket.SHUT_WR)
+        if told:
+            while not peer.ending:
+                await asyncio.sleep(0)
+        got = 0
+        while data := await peer.receive():
+            got += len(data)
+        assert got == size == peer.bytes_in
+
+    alone(scenario, tcp=True)
+
+
+def test_coroutine_goes_on_inside_the_event() -> None:
+    """A runner's coroutine reads, answers and waits again within the handler, without a turn of the loop."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        async def echo() -> None:
+            while data := await peer.receive():
+                await peer.send(data)
+
+        runner = run(echo(), asyncio.get_running_loop())
+        await turns()
+        for _ in range(3):
+            far.send(b"x")
+            running_reactor().select(0)
+            assert far.recv(10) == b"x"
+        far.shutdown(socket.SHUT_WR)
+        running_reactor().select(0)
+        assert runner.done
+
+    alone(scenario)
+
+
+def test_closing_by_the_one_that_was_resumed() -> None:
+    """While its own event is being told."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        async def read() -> None:
+            assert await peer.receive() == b"x"
+            peer.close()
+
+        async def write() -> None:
+            with pytest.raises(ConnectionAbortedError):
+                await peer.send(bytes(4 << 20))
+            ended.append("writer")
+
+        ended: list[str] = []
+        loop = asyncio.get_running_loop()
+        reading, writing = run(read(), loop), run(write(), loop)
+        far.send(b"x")
+        await turns()
+        assert (reading.done, writing.done, ended) == (True, True, ["writer"])
+
+    alone(scenario)
+
+
+def test_aborting_by_the_one_that_waits_next() -> None:
+    """Fails what is asked for afterwards too, and never the coroutine in its own step."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        failures: list[str] = []
+
+        async def work() -> None:
+            peer.abort()
+            for attempt in (peer.receive, peer.writable):
+                try:
+                    await attempt()
+                except ConnectionAbortedError as error:
+                    failures.append(str(error))
+
+        assert run(work(), asyncio.get_running_loop()).done
+        assert failures == ["given up"] * 2
+
+    alone(scenario)
+
+
+def test_expiring_what_was_cancelled() -> None:
+    """A read that was given up is not failed any more, nor resumed by bytes; the next one gets them."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        got: list[bytes] = []
+
+        async def read() -> None:
+            got.append(await peer.receive())
+
+        first = run(read(), loop)
+        await turns()
+        first.cancel()
+        peer.expire()
+        second = run(read(), loop)
+        far.send(b"x")
+        await turns()
+        assert (got, second.done) == ([b"x"], True)
+
+    alone(scenario)
+
+
+def test_readiness_that_was_about_another_socket() -> None:
+    """Events are hints: after a wrong one nothing is lost and nobody is let through."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        reading = asyncio.ensure_future(peer.receive())
+        await turns()
+        peer._changed(READABLE | WRITABLE | ENDING)
+        await turns()
+        assert not reading.done()
+        far.send(b"x")
+        assert await reading == b"x"
+        far.send(b"y")
+        assert await peer.receive() == b"y"
 
     alone(scenario)

@@ -2,12 +2,17 @@
 
 import asyncio
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
+from tornado import httpserver, netutil, web
 
 from gateway.proxy.reactor import ENDING, READABLE, WRITABLE, GatewayLoop, Reactor, running_reactor
 
@@ -319,3 +324,213 @@ def test_nothing_is_left_open() -> None:
         with asyncio.Runner(loop_factory=GatewayLoop) as runner:
             runner.run(asyncio.sleep(0))
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_number_that_is_used_again_in_the_same_breath() -> None:
+    """Of two that have changed at once the first closes the second, and opens another socket, which gets its number:
+    what is told of the closed one is a wrong hint to the new one, which still hears of everything that is its own."""
+
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (one, one_far), pair() as (two, two_far):
+            fresh: list[socket.socket] = []
+            told: list[int] = []
+
+            def handle(events: int) -> None:
+                if not events & READABLE or fresh:
+                    return
+                number = two.fileno()
+                reactor.forget(number)
+                two.close()
+                fresh.extend(socket.socketpair())
+                assert number in {end.fileno() for end in fresh}
+                fresh.sort(key=lambda end: end.fileno() != number)
+                reactor.watch(number, told.append)
+
+            reactor.watch(one.fileno(), handle)
+            reactor.watch(two.fileno(), lambda _: None)
+            await turns()
+            one_far.send(b"x")
+            two_far.send(b"x")
+            await turns()
+            assert told[-1] == WRITABLE
+            told.clear()
+            fresh[1].send(b"x")
+            await turns()
+            assert told == [READABLE | WRITABLE]
+            reactor.forget(one.fileno())
+            for end in fresh:
+                reactor.forget(end.fileno())
+                end.close()
+
+    alone(scenario)
+
+
+def test_more_descriptors_than_are_taken_at_once() -> None:
+    async def scenario(reactor: Reactor) -> None:
+        with ExitStack() as held:
+            pairs = [held.enter_context(pair()) for _ in range(300)]
+            told: list[int] = []
+
+            def reading(end: socket.socket) -> Callable[[int], None]:
+                def handle(events: int) -> None:
+                    if events & READABLE:
+                        told.append(end.fileno())
+
+                return handle
+
+            for near, _ in pairs:
+                reactor.watch(near.fileno(), reading(near))
+            await turns()
+            for _, far in pairs:
+                far.send(b"x")
+            await turns(10)
+            assert sorted(told) == sorted(near.fileno() for near, _ in pairs)
+            for near, _ in pairs:
+                reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_descriptor_that_is_let_go() -> None:
+    """It stays open, and may be watched again."""
+
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (near, far):
+            told: list[int] = []
+            reactor.watch(near.fileno(), told.append)
+            reactor.unwatch(near.fileno())
+            reactor.unwatch(near.fileno())
+            far.send(b"x")
+            await turns()
+            assert told == []
+            reactor.watch(near.fileno(), told.append)
+            await turns()
+            assert told == [READABLE | WRITABLE]
+            reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_what_cannot_be_watched(tmp_path: Path) -> None:
+    """A file is always ready, so the kernel does not watch it; nor does anybody here afterwards."""
+
+    async def scenario(reactor: Reactor) -> None:
+        with (tmp_path / "x").open("wb") as file:
+            for watch in (reactor.watch, reactor.watch_listener):
+                with pytest.raises(PermissionError):
+                    watch(file.fileno(), lambda _: None)
+                reactor.unwatch(file.fileno())
+
+    alone(scenario)
+
+
+def test_handler_that_is_busy_with_others() -> None:
+    """What a handler does to others counts at once: watching, replacing, forgetting."""
+
+    async def scenario(reactor: Reactor) -> None:
+        with pair() as (one, one_far), pair() as (two, two_far):
+            told: list[str] = []
+
+            def first(events: int) -> None:
+                if events & READABLE:
+                    told.append("first")
+                    reactor.replace(two.fileno(), lambda _: told.append("replaced"))
+
+            reactor.watch(one.fileno(), first)
+            reactor.watch(two.fileno(), lambda _: told.append("former"))
+            await turns()
+            told.clear()
+            one_far.send(b"x")
+            two_far.send(b"x")
+            await turns()
+            assert told == ["first", "replaced"]
+            reactor.forget(one.fileno())
+            reactor.forget(two.fileno())
+
+    alone(scenario)
+
+
+def test_programs_and_signals() -> None:
+    """Children are started, read and waited for, and signals arrive, while sockets are watched."""
+
+    async def scenario(reactor: Reactor) -> None:
+        loop = asyncio.get_running_loop()
+        with pair() as (near, far):
+            told: list[int] = []
+            reactor.watch(near.fileno(), told.append)
+            program = "import sys; sys.stdout.write(sys.stdin.readline()); sys.exit(3)"
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+            output, _ = await child.communicate(b"hello\n")
+            assert (output, child.returncode) == (b"hello\n", 3)
+            signalled = asyncio.Event()
+            loop.add_signal_handler(signal.SIGUSR1, signalled.set)
+            threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGUSR1)).start()
+            await signalled.wait()
+            loop.remove_signal_handler(signal.SIGUSR1)
+            far.send(b"x")
+            await turns()
+            assert told[-1] & READABLE
+            reactor.forget(near.fileno())
+
+    alone(scenario)
+
+
+def test_tornado_on_the_same_loop() -> None:
+    """The agent's own listener is one of its servers."""
+
+    class Greeting(web.RequestHandler):
+        async def post(self) -> None:
+            await asyncio.sleep(0)
+            self.write(self.request.body.upper())
+
+    async def scenario(reactor: Reactor) -> None:
+        server = httpserver.HTTPServer(web.Application([("/", Greeting)]))
+        listening = netutil.bind_sockets(0, "127.0.0.1")
+        server.add_sockets(listening)
+        with pair() as (near, _):
+            reactor.watch(near.fileno(), lambda events: None)
+            for number in range(3):
+                stream_reader, stream_writer = await asyncio.open_connection(*listening[0].getsockname())
+                request = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello{number}"
+                stream_writer.write(request.encode())
+                assert (await stream_reader.read()).endswith(f"HELLO{number}".encode())
+                stream_writer.close()
+                await stream_writer.wait_closed()
+            reactor.forget(near.fileno())
+        server.stop()
+        await server.close_all_connections()
+
+    alone(scenario)
+
+
+def test_loop_that_looks_for_mistakes() -> None:
+    """asyncio's debug mode, in which call_soon checks its thread."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        loop.call_later(0, loop.call_soon, done.set_result, 7)
+        assert await done == 7
+        with pytest.raises(RuntimeError, match="thread"):
+            await asyncio.to_thread(lambda: loop.call_soon(done.cancel))
+
+    with asyncio.Runner(debug=True, loop_factory=GatewayLoop) as runner:
+        runner.run(scenario())
+
+
+def test_loop_that_ends_while_sockets_are_watched() -> None:
+    """Nobody is told any more, and the sockets stay with their owners."""
+    with pair() as (near, far):
+        told: list[int] = []
+
+        async def scenario() -> None:
+            running_reactor().watch(near.fileno(), told.append)
+            await turns()
+
+        with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+            runner.run(scenario())
+        far.send(b"x")
+        assert near.recv(10) == b"x"
+        assert told == [WRITABLE]
