@@ -30,6 +30,14 @@ class ShippedLists:
     deny: ParsedList
 
 
+class ListsError(GatewayError):
+    """Faults in the shipped lists, each on a line of its own."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(str(self).split("\n"))
+
+
 def load_shipped(root: Traversable | None = None) -> ShippedLists:
     """Reads the lists from `root` (a folder), by default from the installed package.
 
@@ -45,7 +53,7 @@ def load_shipped(root: Traversable | None = None) -> ShippedLists:
     if faults:
         shown = "\n".join(map(str, faults[:_SHOWN]))
         rest = f"\nand {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise GatewayError(f"the shipped lists cannot be used:\n{shown}{rest}", f"they stand in {folder}")
+        raise ListsError(f"the shipped lists cannot be used:\n{shown}{rest}", f"they stand in {folder}")
     return ShippedLists(lists[BASELINE], lists[GITHUB], lists[DENY])
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from gateway.allowlists import load_shipped
 from gateway.authorizer import explain
 from gateway.config import check_config, compile_egress, find_config, load_config
-from gateway.config.file import printable
 from gateway.errors import UsageError
 from gateway.policy.decision import Decision
 from gateway.policy.egress import EgressRequest, Transport
@@ -17,6 +16,7 @@ from gateway.policy.hosts import HostError, PortError, parse_literal, split_auth
 from gateway.policy.lists import MAX_FILE, parse_list
 from gateway.policy.problem import Problem
 from gateway.policy.refusals import refusal_message, shown_host
+from gateway.policy.wording import printable
 
 _DEFAULT_PORT = 443
 

@@ -11,13 +11,21 @@ from typing import Final, NoReturn
 
 from gateway import __version__
 from gateway.errors import GatewayError, UsageError
+from gateway.policy.wording import printable, printable_lines
 
 USAGE: Final = 2
 FAILED: Final = 125
 _VERSION: Final = f"agent-gateway {__version__}"
 
 _Command = Callable[[argparse.Namespace], int]
-type _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+type _Commands = argparse._SubParsersAction[_Parser]
+
+
+class _Parser(argparse.ArgumentParser):
+    """What it complains about is the caller's text."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -36,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         status = command(options)
         sys.stdout.flush()
     except UsageError as error:
-        _say(str(error))
+        _say(*error.lines)
         status = USAGE
     except GatewayError as error:
-        _say(str(error))
+        _say(*error.lines)
         status = FAILED
     except BrokenPipeError:
         status = FAILED  # whoever reads has gone, and hears nothing more
@@ -68,7 +76,13 @@ def _open_standard_streams() -> None:
 def _tell_and_exit(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """What nobody expected is told in full, and its status is not mistaken for a command's own. Ctrl-C says nothing."""
     if not issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, trace)
+        from traceback import format_exception
+
+        try:
+            sys.stderr.write(printable_lines("".join(format_exception(kind, error, trace))))
+            sys.stderr.flush()
+        except OSError:
+            pass
         os._exit(FAILED)
 
 
@@ -83,10 +97,10 @@ def _exit(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _say(text: str) -> None:
+def _say(*lines: str) -> None:
     try:
-        for line in text.splitlines():
-            print(f"agent-gateway: {line}", file=sys.stderr)
+        for line in lines:
+            print(f"agent-gateway: {printable(line)}", file=sys.stderr)
     except OSError:
         pass  # nobody listens; the exit status says it all the same
 
@@ -99,8 +113,8 @@ def _divide(arguments: list[str]) -> tuple[list[str], list[str] | None]:
     return arguments[:cut], arguments[cut + 1 :]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> _Parser:
+    parser = _Parser(
         prog="agent-gateway",
         description="Wraps a coding agent: its network is an allowlist, and what goes out is on record.",
         allow_abbrev=False,
@@ -115,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add(
     commands: _Commands, name: str, text: str, description: str | None = None, usage: str | None = None
-) -> argparse.ArgumentParser:
+) -> _Parser:
     """A command's or subject's parser with what every one has."""
     parser = commands.add_parser(name, help=text, description=description, usage=usage, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=_VERSION)
@@ -238,7 +252,7 @@ def _check_config(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([dataclasses.asdict(problem) for problem in problems]))
     else:
-        print("\n".join(map(str, problems)) or "no problems")
+        print("\n".join(printable(str(problem)) for problem in problems) or "no problems")
     return 1 if any(not problem.warning for problem in problems) else 0
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.errors import GatewayError
+from gateway.policy.wording import printable, printable_lines
 
 # Seconds for the whole run; it takes about two.
 _PATIENCE: Final = 120
@@ -72,7 +73,7 @@ def demo(environ: Mapping[str, str]) -> int:
             records = _read_log(place)
             outcomes = _judge(steps, results, records)
         except GatewayError as error:
-            sys.stdout.write(f"The demo failed: {error}\n")
+            sys.stdout.write(printable_lines(f"The demo failed: {error}") + "\n")
             return 1
     told = [
         "A small agent ran behind the gateway, its targets on this machine. The gateway said:",
@@ -258,7 +259,7 @@ def _wrap(text: str) -> list[str]:
     return [
         f"  {part}"
         for line in text.splitlines()
-        for part in textwrap.wrap(line, _WIDTH - 2, break_on_hyphens=False, break_long_words=False)
+        for part in textwrap.wrap(printable(line), _WIDTH - 2, break_on_hyphens=False, break_long_words=False)
     ]
 
 

@@ -12,6 +12,11 @@ class GatewayError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What to tell, line by line: a line end in a name that stands in a line does not end it."""
+        return (str(self),)
+
 
 class UsageError(GatewayError):
     """The command line or environment asks for something contradictory or unknown: exit status 2."""

@@ -3,6 +3,7 @@
 Reads the config, the lists and the file system; changes nothing.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Container, Mapping
@@ -22,8 +23,11 @@ from sandbox.gitdir import is_git_directory
 from sandbox.launch import Choice, choose_backend
 from sandbox.spec import SandboxBindMount, SandboxSpec
 
+# The workspace of whoever names none: its homes are the worktrees' own.
+DEFAULT_WORKSPACE: Final = "default"
 # Names that stand in records, paths and the environment.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class RunOptions:
     state_dirs: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     network: bool = True
-    workspace: str = "default"
+    workspace: str = DEFAULT_WORKSPACE
     agent: str | None = None
     session: str | None = None
     env: tuple[str, ...] = field(default=(), repr=False)
@@ -122,7 +126,7 @@ def _spec(
         mode=Mode(options.mode),
         protected_paths=tuple(_existing("--protect", path) for path in options.protect),
         runner_state_dirs=tuple(_existing("--state-dir", path) for path in options.state_dirs),
-        home=str(state / "workspaces" / options.workspace / "home"),
+        home=_home(state, options, root),
         state_dir=str(state),
         runtime_dir=_runtime_directory(environ),
         user_home=environ.get("HOME", ""),
@@ -133,6 +137,21 @@ def _spec(
         allow_write=config.files.allow_write,
         deny_read=config.files.deny_read,
     )
+
+
+def _home(state: Path, options: RunOptions, root: str) -> str:
+    """The private home; empty for a throwaway one.
+
+    What one run leaves in its home (`usercustomize.py`, shell files, package caches) runs in the next. So a home is
+    shared by the runs of one worktree, or by those that name the same workspace, and never by other modes than chat.
+    """
+    if Mode(options.mode) is not Mode.CHAT:
+        return ""
+    folder = state / "workspaces" / options.workspace
+    if options.workspace == DEFAULT_WORKSPACE:
+        name = _NOT_IN_A_NAME.sub("_", os.path.basename(root))[:64]
+        folder /= f"worktrees/{name}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}"
+    return str(folder / "home")
 
 
 def _with_protected(spec: SandboxSpec, own: tuple[Path, ...]) -> SandboxSpec:

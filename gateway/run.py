@@ -1,7 +1,7 @@
 """Composition root of `run`: plan, log, wrap, session, proxies, command; and back again in the opposite order.
 
-The command stays in the caller's process group, so that a terminal's Ctrl-C, Ctrl-Z and window size reach it as they
-would without us; what is sent to this process alone is passed on.
+On a terminal the command stays in the caller's process group, so that Ctrl-C, Ctrl-Z and window size reach it as they
+would without us; what is sent to this process alone is passed on. Elsewhere it stands apart, and everything is.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from gateway.audit import AuditEvent, AuditLog, EventKind
@@ -23,8 +24,10 @@ from gateway.authorizer import Authorizer, Counts
 from gateway.errors import AuditError, GatewayError
 from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session
 from gateway.plan import Plan, RunOptions, make_plan
-from gateway.session import Session, Sessions
-from gateway.signals import Signals, terminal_kept
+from gateway.policy.wording import printable, printable_lines
+from gateway.session import ProcessGroup, Session, Sessions
+from gateway.signals import Signals
+from gateway.terminal import find_group, terminal_kept
 from sandbox.backends.base import Running
 from sandbox.env import Environment, build_environment
 
@@ -42,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     """Runs the command and returns the exit status of the contract. GatewayError when the gateway itself fails."""
-    logging.basicConfig(format="agent-gateway: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    _log_to_stderr()
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         plan = make_plan(options, environ)
@@ -52,6 +55,7 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         log = _open_log(plan)
         stack.callback(_close_log, log)
         stack.enter_context(terminal_kept())
+        plan = replace(plan, spec=replace(plan.spec, group=find_group()))
         running = plan.choice.backend.launch(plan.spec)
         stack.callback(running.destroy)
         _say(plan.choice.line)
@@ -101,10 +105,14 @@ async def _command(plan: Plan, running: Running, environment: Environment, signa
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
     started = False
+    apart = plan.spec.group in (
+        ProcessGroup.OWN,
+        ProcessGroup.SESSION,
+    )  # the terminal's keys do not reach CMD
 
     def pass_on(number: int, from_terminal: bool) -> None:
         if started:
-            if not from_terminal:
+            if apart or not from_terminal:
                 running.signal(number)
         elif number in _ENDING and not stopped.done():
             stopped.set_result(128 + number)
@@ -254,6 +262,23 @@ def _import_slowly() -> None:
     import gateway.proxy.proxies  # noqa: F401  (imported to be there)
 
 
+class _Formatter(logging.Formatter):
+    """Lines in which nothing of a path, an error or a traceback can speak to the terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return printable_lines(super().formatException(ei))
+
+
+def _log_to_stderr() -> None:
+    """Warnings and errors of every module."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("agent-gateway: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
 def _make_state_directory(path: str) -> None:
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -282,7 +307,7 @@ def _settle_garbage() -> None:
 def _say(line: str) -> None:
     """One line on stderr. Not by `print`: what a reader that has gone leaves in a buffer changes the exit status."""
     with contextlib.suppress(OSError):
-        os.write(2, f"{line}\n".encode(errors="backslashreplace"))
+        os.write(2, f"{printable(line)}\n".encode())
 
 
 def _closing_line(counts: Counts, log: AuditLog) -> str:

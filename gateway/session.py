@@ -23,6 +23,15 @@ class FileRules(StrEnum):
     EXISTING_ONLY = "existing-only"
 
 
+class ProcessGroup(StrEnum):
+    """Where the command stands among the host's processes: whom `kill(0)` inside would reach."""
+
+    SESSION = "session"  # a session of its own: there is no terminal to share
+    OWN = "own"  # a group of its own, in the background of a terminal
+    ALONE = "alone"  # the caller's group, which holds nobody else
+    SHARED = "shared"  # the caller's group, which holds others: a pipeline, a script
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxStamp:
     """What wrap is really in force; stamped on every record of the session.

@@ -1,8 +1,9 @@
-"""Signals and the terminal while a command runs. Signals are told apart by who sent them, and go to the event loop.
+"""Signals while a command runs: told apart by who sent them, and given to the event loop.
 
 A terminal sends Ctrl-C to its whole foreground process group, so the command has it already; a signal from another
 process (`kill`, an orchestrator) reached us alone and is to be passed on. So is a terminal's hang-up where this process
-leads the session: the kernel tells the leader alone.
+leads the session: the kernel tells the leader alone. That is where the command shares our process group; where it stands
+apart, whatever reaches us reached us alone, and `run.py` passes everything on.
 """
 
 import asyncio
@@ -10,8 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import Final, Self
 
 PASSED_ON: Final = frozenset(
@@ -103,37 +103,3 @@ def _in_foreground() -> bool:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
-
-
-@contextmanager
-def terminal_kept() -> Iterator[None]:
-    """Takes the terminal back at the end, if it was ours: a shell inside that was killed cannot give it back itself."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
-    except OSError:
-        yield  # there is none
-        return
-    held = False
-    try:
-        with suppress(OSError):
-            held = os.tcgetpgrp(terminal) == os.getpgrp()
-        yield
-    finally:
-        if held and _is_abandoned(terminal):
-            former = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-            with suppress(OSError):
-                os.tcsetpgrp(terminal, os.getpgrp())
-            signal.signal(signal.SIGTTOU, former)
-        os.close(terminal)
-
-
-def _is_abandoned(terminal: int) -> bool:
-    """Whether the terminal's foreground group has no process any more. A living one is another job of the user's: we
-    were sent into the background meanwhile."""
-    try:
-        os.killpg(os.tcgetpgrp(terminal), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -36,6 +36,14 @@ REPLIES: Mapping[int, str] = {
     8: "address type not supported",
 }
 
+# How a refusal begins that comes after the connection was granted; no server that speaks to ssh begins so.
+GATEWAY_ANSWER = b"HTTP/1.1 4"
+NOT_TLS = (
+    "{host}:{port} was closed before the host said anything. If the host did not do that itself, it was this sandbox's "
+    "policy: connections carry TLS or HTTP, and something else, ssh too, only where the operator lists host and port "
+    "under egress.raw in the config."
+)
+
 Address = tuple[str, int]
 
 
@@ -141,19 +149,27 @@ def send_input(proxy: socket.socket) -> None:
         pass  # the other side is gone; the reading half says so
 
 
-def relay(proxy: socket.socket) -> None:
-    """Both directions until both have ended. Blocking, one thread each: stdin's flags are shared with others."""
+def relay(proxy: socket.socket) -> bool:
+    """Both directions until both have ended; whether the host said anything that was not the gateway's own refusal.
+    Blocking, one thread each: stdin's flags are shared with others."""
     proxy.settimeout(None)
     sender = threading.Thread(target=send_input, args=(proxy,), daemon=True)
     sender.start()
+    answered = False
     try:
         while data := proxy.recv(CHUNK):
+            if not answered and data.startswith(GATEWAY_ANSWER):
+                return False
+            answered = True
             while data:
                 data = data[os.write(1, data) :]
-        os.close(1)
+        if answered:
+            os.close(1)
     except OSError:
-        return  # nobody reads any more, or the connection broke
-    sender.join()
+        return answered  # nobody reads any more, or the connection broke
+    if answered:
+        sender.join()
+    return answered
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -174,7 +190,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
             ask_for_reason(parse_address(arguments[1]), host, port) if reply == 2 and arguments[1] else ""
         )
         raise Failure(reason or f"{host}:{port}: {REPLIES.get(reply, f'the proxy answered {reply}')}")
-    relay(proxy)
+    if not relay(proxy):
+        raise Failure(NOT_TLS.format(host=host, port=port))
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

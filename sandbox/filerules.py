@@ -57,8 +57,9 @@ WRITE_DENIED_PATHS = (
 # Templates that belong into a repository.
 WRITE_ALLOWED_NAMES = (".env.example", ".env.sample", ".env.template")
 
-# In a git directory: hooks run, and the configuration names programs to run.
-GIT_DENIED = ("hooks", "config", "config.worktree")
+# In a git directory: hooks run, the configuration names programs to run, and `commondir` (or `gitdir`) says that
+# both are to be found in another directory (gitrepository-layout(5)).
+GIT_DENIED = ("hooks", "config", "config.worktree", "commondir", "gitdir")
 
 # In a git directory's entry for a linked worktree: these say where its repository and configuration are.
 LINKED_DENIED = ("commondir", "gitdir", "config.worktree")
@@ -98,6 +99,8 @@ class NameRules:
         self._hidden_paths = _any_of(_paths(rules.deny_read))
         # Names at which a path rule can end: only there the whole path has to be put together and compared.
         self._ends = _any_of(tuple(glob.rsplit("/", 1)[1] for glob in (*ends, *_paths(rules.deny_write))))
+        # Names of the directories in which it can.
+        self._folders = _any_of(tuple(glob.rsplit("/", 2)[-2] for glob in ends))
         self._searches_reads = bool(rules.deny_read)
         self.among_packages: NameRules | None = self if not shipped else None
         if shipped and (rules.deny_write or rules.deny_read):
@@ -112,6 +115,10 @@ class NameRules:
             path = f"{folder}/{name}".lower()
             return self._paths(path) and not self._allowed(lower) and not self._allowed_paths(path)
         return False
+
+    def leads_to_denied(self, name: str) -> bool:
+        """Whether shipped rules deny entries of a directory `name`, which a link may stand for."""
+        return self._folders(name.lower())
 
     def read_denied(self, folder: str, name: str) -> bool:
         """Whether the entry `name` of the absolute `folder` may not even be read."""

@@ -5,7 +5,9 @@
 
 import os
 import re
+import select
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,8 +18,14 @@ from sandbox.variables import CREDENTIAL_VALUES
 
 # Seconds for `git config --list`, which reads a handful of files.
 GIT_DEADLINE = 10.0
+# The same where a repository's own configuration is read along, which somebody may have made to take forever.
+WORKTREE_DEADLINE = 3.0
 # Nobody's settings are longer; a file that includes a data directory by mistake is.
 SETTINGS_LIMIT = 1 << 20
+# What a pipe holds.
+READ_SIZE = 64 << 10
+# Where the repository's own settings begin in the listing: a scope stands between NULs, and no entry is such a word.
+REPOSITORY_SCOPE = b"\0local\0"
 
 # What is copied; "local" and "worktree" are the repository's own and read inside as well.
 USER_SCOPES = frozenset({"system", "global"})
@@ -79,17 +87,55 @@ def read_user_settings(environment: Mapping[str, str], worktree: str = "") -> tu
     command = (git, "config", "--includes", "--show-scope", "--list", "-z")
     # In the worktree, so that settings included for it alone are found; its own are left out by their scope. A broken
     # configuration there makes git fail, and then the user's unconditional settings are better than none.
-    for folder in (worktree, "/"):
-        try:
-            done = subprocess.run(
-                command, env={**passed, "LC_ALL": "C"}, cwd=folder or "/", stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=GIT_DEADLINE, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if done.returncode == 0:
-            return parse_listing(done.stdout)
+    tries = [("/", GIT_DEADLINE)]
+    if worktree and _is_readable(os.path.join(worktree, ".git/config")):
+        tries.insert(0, (worktree, WORKTREE_DEADLINE))
+    for folder, seconds in tries:
+        listing = _run(command, {**passed, "LC_ALL": "C"}, folder, seconds)
+        if listing is not None:
+            return parse_listing(listing)
     return ()
+
+
+def _is_readable(config: str) -> bool:
+    """Whether a repository's own configuration is short enough for git to read it before it lists anything."""
+    try:
+        return os.stat(config).st_size <= SETTINGS_LIMIT
+    except OSError:
+        return True  # elsewhere, as in a linked worktree
+
+
+def _run(
+    command: tuple[str, ...], environment: Mapping[str, str], folder: str, seconds: float
+) -> bytes | None:
+    """What the command lists, up to the repository's own settings; None when it fails or takes too long.
+
+    Git lists the system's settings first, then the user's, then the repository's, which may be any number.
+    """
+    end = time.monotonic() + seconds
+    data = bytearray()
+    try:
+        process = subprocess.Popen(
+            command, env=environment, cwd=folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError:
+        return None
+    with process:
+        try:
+            assert process.stdout is not None  # a pipe was asked for
+            while len(data) <= SETTINGS_LIMIT and REPOSITORY_SCOPE not in b"\0" + data:
+                if not select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+                    return None
+                part = os.read(process.stdout.fileno(), READ_SIZE)
+                if not part:
+                    return bytes(data) if process.wait(max(0.0, end - time.monotonic())) == 0 else None
+                data += part
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            process.kill()
+    return bytes((b"\0" + data).partition(REPOSITORY_SCOPE)[0].removeprefix(b"\0"))
 
 
 def parse_listing(data: bytes) -> tuple[Setting, ...]:

@@ -69,7 +69,7 @@ def is_git_directory(path: str) -> bool:
 def _names_worktree(target: str, worktree: str) -> bool:
     """Whether the git directory's core.worktree is `worktree` (submodules)."""
     section = ""
-    for line in read_whole(os.path.join(target, "config"), CONFIG_LIMIT).splitlines():
+    for line in read_whole(os.path.join(target, "config"), CONFIG_LIMIT).split("\n"):
         line = line.strip()
         if line.startswith("["):
             section = line.strip("[]").lower()

@@ -13,11 +13,16 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 
 from gateway.errors import GatewayError
+from gateway.policy.wording import printable
+from gateway.session import ProcessGroup
 
 # What the kernel could execute is below 6 MiB (a quarter of the largest stack it counts with); the rest is framing.
 WORD_LIMIT = 8 << 20
 # Of what a failed start wrote on stderr; enough for a traceback, and a bound for whatever else it may be.
 COMPLAINT_LIMIT = 8 << 10
+
+# How the word says where CMD stands; the other two stay where they are.
+APART = {ProcessGroup.OWN: "1", ProcessGroup.SESSION: "2"}
 
 # Sent to the whole foreground process group by a terminal or by hand. Neither bubblewrap nor the keeper may die of
 # one: their death is CMD's. They are blocked, not ignored, since a mask can be set for one thread and is inherited.
@@ -126,14 +131,19 @@ def still_open(channel: socket.socket) -> bool:
 
 
 def encode_word(
-    argv: Sequence[str], environment: Mapping[str, str], workdir: str, ignored: Collection[int]
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    workdir: str,
+    ignored: Collection[int],
+    group: ProcessGroup = ProcessGroup.SHARED,
 ) -> bytes:
     """The word with its length. GatewayError when it cannot be said: no command, a NUL byte, too long."""
     if not argv or not argv[0]:
         raise GatewayError("no command to run")
     variables = [f"{name}={value}" for name, value in environment.items()]
     numbers = ",".join(str(int(number)) for number in sorted(ignored))
-    fields = [os.fsencode(field) for field in (workdir, numbers, str(len(argv)), *argv, *variables)]
+    told = (workdir, numbers, APART.get(group, "0"), str(len(argv)), *argv, *variables)
+    fields = [os.fsencode(field) for field in told]
     if any(b"\0" in field for field in fields):
         raise GatewayError("a NUL byte in the command or its environment")
     if any("=" in name or not name for name in environment):
@@ -152,5 +162,4 @@ def read_complaint(descriptor: int) -> str:
     except BlockingIOError:
         data = b""
     lines = [line.strip() for line in data.decode(errors="replace").splitlines() if line.strip()]
-    text = lines[-1] if lines else "no message"
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return printable(lines[-1]) if lines else "no message"

@@ -176,6 +176,8 @@ def main(arguments: list[str]) -> int:
     try:
         word = stub.receive(channel)
         if word is not None:
+            # Not in the caller's group either: whoever kills that kills this process's only witness of the end.
+            stub.stand_apart(word[2])
             keeper = Keeper(channel.fileno(), wake, start(stub, word, int(stderr)))
             keeper.run()
             keeper.kill_all()

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.errors import GatewayError
 from gateway.session import Mode
@@ -25,6 +25,7 @@ from sandbox.layout import (
 from sandbox.masks import Mask, MaskKind, Search
 from sandbox.paths import path_inside
 from sandbox.places import Guard, guard, resolve_bind, within
+from sandbox.quarantine import Known, remember
 from sandbox.spec import SandboxSpec
 from sandbox.survey import Survey, Tools
 
@@ -48,7 +49,8 @@ class WrapPlan:
     """All of one wrap.
 
     `binds` (everything bound but the system) and `masks` say what `verify.py` has to find; `visible` are the
-    directories to be seen, `home`, `path`, `variables` and `git_config` what the environment is told.
+    directories to be seen, `home`, `path`, `variables` and `git_config` what the environment is told. `known` is for
+    `quarantine` when the wrap is over, `notes` are for the user.
     """
 
     arguments: tuple[str, ...]
@@ -61,6 +63,8 @@ class WrapPlan:
     visible: tuple[str, ...]
     variables: tuple[tuple[str, str], ...]
     git_config: str
+    known: Known = field(default_factory=Known)
+    notes: tuple[str, ...] = ()
 
 
 def plan_wrap(spec: SandboxSpec) -> WrapPlan:
@@ -86,7 +90,8 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
     if spec.command:
         survey.command(spec.command[0], spec.workdir)
     survey.search_folders()
-    masks = _find_masks(spec, binds)
+    search = _search(spec, binds)
+    masks = search.in_order()
     shown = _in_order(home, [*(Bind(path, True) for path in survey.tools.binds), *binds])
     arguments = [
         *NAMESPACES,
@@ -98,7 +103,8 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
     ]
     if len(arguments) > ARGUMENT_LIMIT:
         raise GatewayError(
-            "the wrap needs more mounts than bubblewrap takes", "bind fewer or smaller directories"
+            "the wrap needs more mounts than bubblewrap takes",
+            "bind fewer or smaller directories, or name harmless files in `files.allow_write` of the configuration",
         )
     inside = home or "/tmp/home"
     return WrapPlan(
@@ -112,6 +118,19 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
         visible=(*system, *(bind.path for bind in shown)),
         variables=tuple(sorted(survey.tools.variables.items())),
         git_config=GIT_CONFIG if spec.git_config else "",
+        known=remember(search.git_directories, search.links),
+        notes=_notes(search.links),
+    )
+
+
+def _notes(links: list[str]) -> tuple[str, ...]:
+    """What the user should know of names that are protected in part."""
+    if not links:
+        return ()
+    some = ", ".join(repr(link) for link in links[:3]) + (" …" if len(links) > 3 else "")
+    return (
+        f"{len(links)} protected names are links ({some}): what they lead to is protected, the links themselves"
+        " are looked at again when the command is over",
     )
 
 
@@ -155,8 +174,8 @@ def _spec_binds(spec: SandboxSpec, places: Guard) -> tuple[Bind, ...]:
     return tuple(Bind(path, found[path]) for path in sorted(found, key=lambda path: (path.count("/"), path)))
 
 
-def _find_masks(spec: SandboxSpec, binds: tuple[Bind, ...]) -> tuple[Mask, ...]:
-    """What exists below the binds and is denied by name or protected; parents before children."""
+def _search(spec: SandboxSpec, binds: tuple[Bind, ...]) -> Search:
+    """What exists below the binds and is denied by name or protected."""
     protected = tuple(os.path.realpath(path) for path in spec.protected_paths)
     rules = NameRules(FileRules(spec.deny_write, spec.allow_write, spec.deny_read))
     search = Search(rules, {bind.path: bind.read_only for bind in binds}, protected)
@@ -174,7 +193,7 @@ def _find_masks(spec: SandboxSpec, binds: tuple[Bind, ...]) -> tuple[Mask, ...]:
                     f"{path} is to be protected and does not exist", "make it, or remove the entry"
                 )
             search.seal(path)
-    return search.in_order()
+    return search
 
 
 def _own_interpreter() -> str:

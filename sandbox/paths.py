@@ -56,8 +56,16 @@ def install_prefixes(path: str) -> tuple[str, ...]:
 
 def is_toolchain(prefix: str, marks: Sequence[str]) -> bool:
     """Whether something in it says that a toolchain is installed here, and not a project kept."""
-    if any(os.path.lexists(os.path.join(prefix, mark)) for mark in marks):
-        return True
+    return has_mark(prefix, marks) or holds_python(prefix)
+
+
+def has_mark(prefix: str, marks: Sequence[str]) -> bool:
+    """Whether one of the marks stands in it."""
+    return any(os.path.lexists(os.path.join(prefix, mark)) for mark in marks)
+
+
+def holds_python(prefix: str) -> bool:
+    """Whether the library of a Python lies in it; a project in which somebody made a virtual environment has one."""
     try:
         return any(name.startswith("python3.") for name in os.listdir(os.path.join(prefix, "lib")))
     except OSError:
@@ -72,7 +80,7 @@ def is_program_folder(folder: str) -> bool:
 def base_interpreter(settings: str) -> str:
     """The interpreter below a virtual environment, from its pyvenv.cfg; empty when that is none."""
     values: dict[str, str] = {}
-    for line in os.fsdecode(read_start(settings, SETTINGS_LIMIT)).splitlines():
+    for line in os.fsdecode(read_start(settings, SETTINGS_LIMIT)).split("\n"):
         name, _, value = line.partition("=")
         values[name.strip().lower()] = value.strip()
     home = values.get("home", "")

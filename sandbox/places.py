@@ -132,13 +132,13 @@ class Guard:
         for place in RUNTIME_PLACES:
             if within(path, place) and not any(path.startswith(free + "/") for free in RUNTIME_EXCEPTIONS):
                 return f"{place} holds the sockets of the host's services"
+        for home in self.homes:
+            if within(home, path):
+                return f"it holds the home directory {home}"
         for own in self.own:
             kept = managed and any(within(path, f"{own}/{place}") for place in MANAGED_PLACES)
             if (within(path, own) and not kept) or within(own, path):
                 return "it holds this product's own state"
-        for home in self.homes:
-            if within(home, path):
-                return f"it holds the home directory {home}"
         for secret in (*self.secrets, *SYSTEM_SECRETS):
             if within(secret, path) or within(path, secret):
                 return f"it holds secrets ({secret})"

@@ -2,7 +2,8 @@
 
 bubblewrap installs it last, just before the stub runs, so its own mounts are not in the way. It closes what the
 namespaces leave open: typing into the terminal outside (TIOCSTI, TIOCLINUX), sockets of a hypervisor (AF_VSOCK has no
-network namespace), the host's key rings, and new namespaces, which are most of the kernel's attack surface.
+network namespace), the host's key rings, and new namespaces, which are most of the kernel's attack surface. It also
+keeps a process inside off the wrap's init, and off the process group around the wrap where CMD is part of it.
 Numbers are from the kernel's tables (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h).
 """
 
@@ -26,6 +27,10 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "unshare": (272, 97),
     "setns": (308, 268),
     "clone3": (435, 435),
+    "kill": (62, 129),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "ptrace": (101, 117),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -66,12 +71,18 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
 # io_uring would perform filtered calls unseen; clone3's flags lie in memory, where a filter cannot look.
 ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 # Calls with an answer of their own below.
-JUDGED = ("ioctl", "socket", "clone", "unshare")
+JUDGED = ("ioctl", "socket", "clone", "unshare", "ptrace")
+# Calls that take a process group, and 0 for one's own, wherever its other members are: judged where it is shared.
+OF_GROUPS = ("kill", "setpriority", "ioprio_set")
 # Every other call of the table fails as for somebody without the privilege.
-FORBIDDEN = tuple(name for name in CALLS if name not in ABSENT and name not in JUDGED)
+FORBIDDEN = tuple(name for name in CALLS if name not in (*ABSENT, *JUDGED, *OF_GROUPS))
 
 # Terminal ioctls that put characters into, or take them from, the terminal outside (asm-generic/ioctls.h, linux/tty).
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+# linux/ptrace.h: what begins to trace a process; the rest needs one that is traced.
+PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
+# linux/resource.h, linux/ioprio.h
+PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 # linux/sched.h: every kind of new namespace. CLONE_NEWTIME is only a flag of unshare and clone3.
 NEW_NAMESPACES = 0x10000000 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 NEW_TIME_NAMESPACE = 0x00000080
@@ -120,8 +131,9 @@ class _Program:
         return b"".join(packed)
 
 
-def build_filter(machine: str = "") -> bytes:
-    """The filter for a machine as uname(2) names it (this one by default); empty when there is no table for it."""
+def build_filter(machine: str = "", *, shares_group: bool = False) -> bytes:
+    """The filter for a machine as uname(2) names it (this one by default); empty when there is no table for it.
+    `shares_group`: CMD's process group has members outside the wrap, and may not be addressed as a whole."""
     machine = machine or platform.machine()
     if machine not in ARCHITECTURES:
         return b""
@@ -133,13 +145,16 @@ def build_filter(machine: str = "") -> bytes:
         _EQUAL, ARCHITECTURES[machine], "", "absent"
     )  # a foreign calling convention has other numbers
     program.add(_LOAD, _NUMBER)
-    for name in JUDGED:
+    judged = (*JUDGED, *OF_GROUPS) if shares_group else JUDGED
+    for name in judged:
         _jump(program, numbers, (name,), name)
     program.add(_GREATER, LAST_KNOWN_CALL, "absent")
     _jump(program, numbers, ABSENT, "absent")
     _jump(program, numbers, FORBIDDEN, "forbidden")
     program.add(_RETURN, _ALLOW)
     _judge(program)
+    if shares_group:
+        _judge_groups(program)
     program.answer("absent", errno.ENOSYS)
     program.answer("forbidden", errno.EPERM)
     program.answer("family", errno.EAFNOSUPPORT)
@@ -168,6 +183,13 @@ def _judge(program: _Program) -> None:
     program.label("clone")
     program.add(_LOAD, _argument(0))
     program.add(_ANY_BIT, NEW_NAMESPACES, "forbidden", "allow")
+    program.label("ptrace")
+    program.add(_LOAD, _argument(0))
+    program.add(_EQUAL, PTRACE_ATTACH, "pid 1")
+    program.add(_EQUAL, PTRACE_SEIZE, "", "allow")
+    program.label("pid 1")
+    program.add(_LOAD, _argument(1))
+    program.add(_EQUAL, 1, "forbidden", "allow")
     program.label("socket")
     program.add(_LOAD, _argument(0))
     for family in FAMILIES:
@@ -175,3 +197,16 @@ def _judge(program: _Program) -> None:
     program.add(_EQUAL, AF_NETLINK, "", "family")
     program.add(_LOAD, _argument(2))
     program.add(_EQUAL, NETLINK_ROUTE, "allow", "family")
+
+
+def _judge_groups(program: _Program) -> None:
+    """The calls that would reach the whole process group."""
+    for name, kind in (("setpriority", PRIO_PGRP), ("ioprio_set", IOPRIO_WHO_PGRP)):
+        program.label(name)
+        program.add(_LOAD, _argument(0))
+        program.add(_EQUAL, kind, "", "allow")
+        program.add(_LOAD, _argument(1))
+        program.add(_EQUAL, 0, "forbidden", "allow")
+    program.label("kill")
+    program.add(_LOAD, _argument(0))
+    program.add(_EQUAL, 0, "forbidden", "allow")

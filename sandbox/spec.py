@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.session import Mode
+from gateway.session import Mode, ProcessGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class SandboxSpec:
     secrets are never bound. `command` is CMD with its arguments and `search_path` the host's PATH: what they need
     to run is bound read-only. `git_config` is the text of the generated git configuration.
     `deny_write`, `allow_write` and `deny_read` join the shipped file rules (globs: a bare name, or a path).
+    `group` is where CMD stands among the host's processes; the default is safe wherever the launcher was started.
     """
 
     session_id: str
@@ -57,6 +58,7 @@ class SandboxSpec:
     deny_write: tuple[str, ...] = ()
     allow_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
+    group: ProcessGroup = ProcessGroup.SHARED
 
     @property
     def workdir(self) -> str:

@@ -7,7 +7,8 @@ into the wrap on its own, so it cannot import the rest of this package. `keeper.
 It must not read a file, look at the environment or decide anything: what it is told is in the word.
 
 The word is a four-byte big-endian length and that many bytes of NUL-separated fields:
-workdir, signals to ignore ("1,13" or nothing), number of arguments, the arguments, then NAME=VALUE for each variable.
+workdir, signals to ignore ("1,13" or nothing), where to stand among processes ("0": here, "1": a process group of its
+own, "2": a session of its own), number of arguments, the arguments, then NAME=VALUE for each variable.
 """
 
 import _signal  # type: ignore[import-not-found]  # typeshed does not know it; `signal` would bring enum along
@@ -26,7 +27,7 @@ NOT_FOUND = 127
 CANNOT_EXECUTE = 126
 GATEWAY_FAILED = 125
 
-Word = tuple[bytes, list[int], list[bytes], dict[bytes, bytes]]
+Word = tuple[bytes, list[int], bytes, list[bytes], dict[bytes, bytes]]
 
 
 def open_channel(number: int) -> _socket.socket:
@@ -69,20 +70,20 @@ def receive(channel: _socket.socket) -> Word | None:
     if not 0 < size <= WORD_LIMIT:
         return None
     fields = read_exactly(channel, size).split(b"\0")
-    if len(fields) < 4 or not fields[2].isdigit():
+    if len(fields) < 5 or not fields[3].isdigit() or fields[2] not in (b"0", b"1", b"2"):
         return None
-    end = 3 + int(fields[2])
-    argv = fields[3:end]
+    end = 4 + int(fields[3])
+    argv = fields[4:end]
     variables = dict(field.split(b"=", 1) for field in fields[end:] if b"=" in field)
     ignored = [int(number) for number in fields[1].split(b",") if number.isdigit()]
-    return (fields[0], ignored, argv, variables) if argv else None
+    return (fields[0], ignored, fields[2], argv, variables) if argv else None
 
 
 def say(text: bytes) -> None:
     """One line on stderr, whatever the name in it holds."""
-    line = b"agent-gateway: " + bytes(byte if byte >= 32 and byte != 127 else 63 for byte in text) + b"\n"
+    shown = "".join(one if one.isprintable() else "?" for one in text.decode("utf-8", "surrogateescape"))
     try:
-        posix.write(2, line)
+        posix.write(2, b"agent-gateway: " + shown.encode("utf-8") + b"\n")
     except OSError:
         pass
 
@@ -101,6 +102,14 @@ def close_all_but_stdio() -> None:
                 except OSError:
                     pass  # the listing's own descriptor
         return
+
+
+def stand_apart(where: bytes) -> None:
+    """Leaves the caller's process group: signals for "my group" (`kill(0)`) ignore namespaces and would reach it."""
+    if where == b"1":
+        posix.setpgid(0, 0)
+    elif where == b"2":
+        posix.setsid()
 
 
 def reset_signals(ignored: list[int]) -> None:
@@ -160,7 +169,8 @@ def execute(argv: list[bytes], variables: dict[bytes, bytes]) -> int:
 
 def become(word: Word) -> int:
     """Becomes CMD; returns only when that failed, with the exit status that says why."""
-    workdir, ignored, argv, variables = word
+    workdir, ignored, where, argv, variables = word
+    stand_apart(where)
     reset_signals(ignored)
     try:
         posix.chdir(workdir)

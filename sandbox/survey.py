@@ -17,6 +17,8 @@ from sandbox.paths import (
     TOOLCHAIN_PROOFS,
     base_interpreter,
     find_program,
+    has_mark,
+    holds_python,
     install_prefixes,
     is_program_folder,
     is_toolchain,
@@ -29,6 +31,8 @@ LINK_LIMIT = 40
 # Programs looked at in one launch, and entries of one PATH folder: the limits only stop absurd set-ups.
 PROGRAM_LIMIT = 400
 FOLDER_LIMIT = 200
+# What a Python and a virtual environment need of their prefix.
+PYTHON_PARTS = ("bin", "lib", "pyvenv.cfg")
 
 
 class Trust(IntEnum):
@@ -101,11 +105,12 @@ class Survey:
             if not os.path.isdir(real):
                 continue
             if not self._shown(real):
-                planted = trust is Trust.PLANTED
                 prefix = os.path.dirname(real)
-                marked = is_toolchain(prefix, TOOLCHAIN_PROOFS if planted else ALL_MARKS)
-                wide = (prefix,) if marked and is_program_folder(real) else ()
-                self._show_first(wide if planted else (*wide, real))
+                if trust is not Trust.PLANTED:
+                    wide = is_program_folder(real) and is_toolchain(prefix, ALL_MARKS)
+                    self._show_first((prefix, real) if wide else (real,))
+                elif is_program_folder(real):
+                    self._show_planted(prefix)
                 self._known_toolchains(real, trust)
             if real not in SYSTEM_PATH and self._shown(real):
                 self._links_in(real, trust)
@@ -183,10 +188,17 @@ class Survey:
             if base:
                 # Its prefix is an installation of Python whoever names it.
                 more.append((base, self._believed(settings, trust)))
-                self._show_first((candidate,))
+                if trust is Trust.PLANTED:
+                    self._show_planted(candidate)
+                else:
+                    self._show_first((candidate,))
                 break
         if not self._shown(path):
-            self._show_first(self._candidates(path, folder, trust))
+            if trust is Trust.PLANTED:
+                for prefix in install_prefixes(path):
+                    self._show_planted(prefix)
+            else:
+                self._show_first(self._candidates(path, folder, trust))
             if not self._shown(path) and os.path.islink(path) and trust is not Trust.PLANTED:
                 self.tools.links[path] = os.readlink(path)
         self._known_toolchains(folder, trust)
@@ -194,10 +206,6 @@ class Survey:
 
     def _candidates(self, path: str, folder: str, trust: Trust) -> tuple[str, ...]:
         """What may be shown of a program's surroundings, widest first."""
-        if trust is Trust.PLANTED:
-            return tuple(
-                prefix for prefix in install_prefixes(path) if is_toolchain(prefix, TOOLCHAIN_PROOFS)
-            )
         prefixes = tuple(
             prefix
             for prefix in install_prefixes(path)
@@ -207,6 +215,17 @@ class Survey:
         )
         own = is_program_folder(folder) or (trust is Trust.NAMED and self._is_own_folder(folder))
         return (*prefixes, *((folder,) if own else ()), path)
+
+    def _show_planted(self, prefix: str) -> None:
+        """What somebody else led to: a proven toolchain; of a Python or a virtual environment only what runs it,
+        since people make those in the midst of a project; of a repository nothing."""
+        if self._shown(prefix) or os.path.lexists(os.path.join(prefix, ".git")):
+            return
+        if has_mark(prefix, TOOLCHAIN_PROOFS):
+            self._show_first((prefix,))
+        elif os.path.isfile(os.path.join(prefix, "pyvenv.cfg")) or holds_python(prefix):
+            for name in PYTHON_PARTS:
+                self._show_first((os.path.join(prefix, name),))
 
     def _is_own_folder(self, folder: str) -> bool:
         """Whether a folder may be taken for a program's own: not one where people keep all sorts of things."""

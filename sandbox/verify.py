@@ -5,6 +5,7 @@ put a link where a file was, and a mount would show or protect something else. T
 mounts cannot be fooled: whatever differs from the plan is a refusal.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,18 +28,19 @@ class Mounted:
     read_only: bool
 
 
-def parse_mountinfo(text: str) -> Mapping[str, Mounted]:
-    """The mounts by mount point; of several at one point the last, which is the one that is seen."""
+def parse_mountinfo(data: bytes) -> Mapping[str, Mounted]:
+    """The mounts by mount point; of several at one point the last, which is the one that is seen.
+
+    The kernel escapes blank, tab, newline and backslash, nothing else: a name may hold whatever else ends a line
+    elsewhere. GatewayError for a line of another form.
+    """
     found = {}
-    for line in text.splitlines():
+    for line in os.fsdecode(data).removesuffix("\n").split("\n") if data else ():
         fields = line.split(" ")
-        device, root, point, options = (
-            fields[2],
-            _unescape(fields[3]),
-            _unescape(fields[4]),
-            fields[5].split(","),
-        )
-        found[point] = Mounted(device, root, "ro" in options)
+        if len(fields) < 6:
+            raise GatewayError("the wrap's mounts cannot be checked: the kernel's list has an unknown form")
+        device, root, point, options = fields[2:6]
+        found[_unescape(point)] = Mounted(device, _unescape(root), "ro" in options.split(","))
     return found
 
 
@@ -47,10 +49,15 @@ def _unescape(text: str) -> str:
 
 
 def source_of(path: str, mounts: Mapping[str, Mounted]) -> tuple[str, str]:
-    """The device of a path and its place on it, as mountinfo would name a bind of it."""
+    """The device of a path and its place on it, as mountinfo would name a bind of it.
+
+    Empty when there is no root to be seen (a process in a chroot).
+    """
     point = path
     while point not in mounts and point != "/":
         point = point.rsplit("/", 1)[0] or "/"
+    if point not in mounts:
+        return "", ""
     mounted = mounts[point]
     below = path[len(point) :] if point != "/" else path
     return mounted.device, (mounted.root.rstrip("/") + "/" + below.lstrip("/")).rstrip("/") or "/"
@@ -84,9 +91,9 @@ def compare(plan: WrapPlan, outside: Mapping[str, Mounted], inside: Mapping[str,
 def verify_mounts(pid: int, plan: WrapPlan) -> None:
     """Compares the plan with the mounts of the waiting stub. GatewayError when they differ."""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        with open("/proc/self/mountinfo", "rb") as file:
             outside = parse_mountinfo(file.read())
-        with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        with open(f"/proc/{pid}/mountinfo", "rb") as file:
             inside = parse_mountinfo(file.read())
     except OSError as error:
         raise GatewayError(f"the wrap's mounts cannot be checked: {error.strerror}") from error

@@ -14,8 +14,13 @@ done
 [ -n "$missing" ] || exit 0
 
 # $missing is a list of words.
+# An ssh server would start by itself where systemd runs: nobody gets one without having asked.
+case "$missing" in
+    *openssh-server*) if [ -d /run/systemd/system ] && [ -z "${CI:-}" ]; then TOLD_ONLY=yes; fi ;;
+esac
+
 # shellcheck disable=SC2086
-if is_root && [ "$(package_manager)" = apt-get ] && apt_install $missing; then
+if [ -z "${TOLD_ONLY:-}" ] && is_root && [ "$(package_manager)" = apt-get ] && apt_install $missing; then
     exit 0
 fi
 # shellcheck disable=SC2086

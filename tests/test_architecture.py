@@ -50,6 +50,7 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.mcp": ("gateway.mcp", *MIDDLE, *CORE),
     "gateway.check": (*MIDDLE, *CORE),
     "gateway.signals": (),
+    "gateway.terminal": CORE,
     "gateway.lifecycle": CORE,
     "gateway.authorizer": CORE,
     "gateway.approvals": CORE,

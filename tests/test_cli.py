@@ -9,6 +9,7 @@ import pytest
 
 from gateway import __version__
 from tests.fakes.console import PATIENCE, PROGRAM, Console
+from tests.source_tree import ROOT
 
 COMMANDS = ((), ("run",), ("check",), ("check", "host"), ("check", "config"), ("demo",))
 
@@ -145,6 +146,79 @@ def test_command_keeps_its_own_dashes(tmp_path: Path) -> None:
 def test_only_run_takes_a_command(tmp_path: Path) -> None:
     done = Console(tmp_path).call("check", "host", "--", "github.com")
     assert (done.status, done.lines[0].partition(" (")[0]) == (0, "allow github.com:443")
+
+
+# --- Foreign text ---------------------------------------------------------------------------------
+
+NASTY = "\x1b]0;t\x07\x9b31m\u202e\nagent sandbox ON"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--repo", f"/{NASTY}", "--", "true"),
+        ("run", "--config", f"/{NASTY}.yaml", "--", "true"),
+        ("run", NASTY, "--", "true"),
+        ("run", "--backend", NASTY, "--", "true"),
+        ("run", "--sandbox", NASTY, "--", "true"),
+        ("run", "--env", f"{NASTY}=x", "--", "true"),
+        ("run", "--quiet", "--", f"./{NASTY}"),
+        ("check", "host", "a.test", NASTY),
+        ("check", "host", NASTY),
+        ("check", "config", f"/{NASTY}"),
+        (NASTY,),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]).partition("/")[0].replace(NASTY, "NASTY"),
+)
+def test_foreign_text_is_shown_and_does_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = Console(tmp_path).call(*arguments)
+    shown = [*done.stdout.decode().split("\n"), *done.said]
+    assert all(line.isprintable() for line in shown), shown
+    forged = [line for line in done.said if line == "agent sandbox ON" or line.endswith(": agent sandbox ON")]
+    assert forged == []
+
+
+def test_paths_in_the_last_line_do_nothing(tmp_path: Path) -> None:
+    console = Console(tmp_path / "a\x1b[31m\u202e")
+    done = console.run("true")
+    assert done.status == 0
+    assert "a\\x1b[31m\\u202e/state" in done.said[-1] and done.said[-1].isprintable()
+
+
+RAISES = """
+import sys
+sys.modules["gateway.check"] = type("Module", (), {"__getattr__": lambda *_: exec("raise ValueError('\\x1b[2J')")})()
+from gateway.cli import main
+main(["check", "host", "a.test"])
+"""
+
+
+def test_tracebacks_do_nothing(tmp_path: Path) -> None:
+    done = subprocess.run((sys.executable, "-c", RAISES), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 125
+    assert done.stderr.splitlines()[-1] == "ValueError: \\x1b[2J"
+
+
+LOGS = """
+import logging, sys
+from gateway.run import _log_to_stderr
+_log_to_stderr()
+log = logging.getLogger("gateway.audit")
+log.warning("audit file %s", "a\\x1b[2J\\nb")
+try:
+    raise ValueError("\\x9b31m")
+except ValueError:
+    log.exception("it failed")
+"""
+
+
+def test_logged_text_does_nothing() -> None:
+    done = subprocess.run(
+        (sys.executable, "-c", LOGS.replace("\\\\", "\\")), cwd=ROOT, capture_output=True, text=True
+    )
+    first, second, *trace = done.stderr.splitlines()
+    assert (first, second) == ("agent-gateway: audit file a\\x1b[2J\\nb", "agent-gateway: it failed")
+    assert trace[-1] == "ValueError: \\x9b31m"
 
 
 # --- Exit status, whatever happens ----------------------------------------------------------------

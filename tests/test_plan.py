@@ -1,5 +1,6 @@
 """What `run` is going to do: worktree, mounts, places, environment and rules, from options and environment alone."""
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Mapping
@@ -211,6 +212,40 @@ def test_own_places_are_told_to_the_wrap(plan: Planner, tmp_path: Path) -> None:
     assert made.audit_directory == Path("/srv/state/agent-gateway/audit")
     assert plan(environ={"XDG_RUNTIME_DIR": "relative"}).spec.runtime_dir == ""
     assert plan(config="audit: {directory: /srv/audit}\n").audit_directory == Path("/srv/audit")
+
+
+WORKSPACES = "home/.local/state/agent-gateway/workspaces"
+
+
+def home_of(made: Plan, tmp_path: Path) -> str:
+    return os.path.relpath(made.spec.home, tmp_path / WORKSPACES)
+
+
+def test_home_belongs_to_the_worktree(plan: Planner, work: Path, tmp_path: Path) -> None:
+    """What a run plants in its home must not run in another repository; the same name elsewhere is another one."""
+    places = [work, tmp_path / "a/repo", tmp_path / "b/repo", tmp_path / "ö\x1b[2J x"]
+    for place in places:
+        place.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "link").symlink_to("a/repo")
+    homes = [home_of(plan(repo=str(place)), tmp_path) for place in places]
+    for home, place, name in zip(homes, places, ("work", "repo", "repo", "___2J_x"), strict=True):
+        digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:12]
+        assert home == f"default/worktrees/{name}-{digest}/home"
+    assert len(set(homes)) == len(places)
+    assert home_of(plan(repo=str(tmp_path / "link")), tmp_path) == homes[1]
+    assert home_of(plan(), tmp_path) == homes[0]
+
+
+def test_named_workspace_has_one_home(plan: Planner, work: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    for repo in (str(work), str(tmp_path / "other")):
+        assert home_of(plan(repo=repo, workspace="team"), tmp_path) == "team/home"
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.CHAT])
+@pytest.mark.parametrize("workspace", ["default", "team"])
+def test_other_modes_have_a_throwaway_home(plan: Planner, mode: Mode, workspace: str) -> None:
+    assert plan(mode=mode.value, workspace=workspace).spec.home == ""
 
 
 # --- Identity, environment, rules -----------------------------------------------------------------

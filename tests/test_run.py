@@ -473,6 +473,34 @@ def test_mode_that_only_reads(tmp_path: Path) -> None:
     assert list(console.work.iterdir()) == []
 
 
+PLANTS = """
+place=$(python3 -c 'import site; print(site.getusersitepackages())')
+mkdir -p "$place" && echo 'open("planted", "w")' >"$place/usercustomize.py" && echo yes"""
+
+
+@pytest.mark.parametrize("mode", ["chat", "plan", "review"])
+def test_what_a_run_plants_runs_in_no_other_repository(tmp_path: Path, mode: str) -> None:
+    console = Console(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    assert console.run("sh", "-c", PLANTS, options=("--mode", mode)).lines == ["yes"]
+    assert console.run("python3", "-c", "", cwd=other).status == 0
+    assert list(other.iterdir()) == []
+    homes = list((console.state / "workspaces").rglob("home")) if mode == "chat" else []
+    assert [home.name for home in console.state.iterdir() if home.name == "workspaces"] == ["workspaces"]
+    assert len(homes) == (2 if mode == "chat" else 0)
+
+
+def test_throwaway_home(tmp_path: Path) -> None:
+    """It can be written, is empty each time, and leaves nothing."""
+    console = Console(tmp_path)
+    script = 'cd "$HOME" && ls -A && touch x && mkdir .cache && echo wrote'
+    for _ in range(2):
+        assert console.run("sh", "-c", script, options=("--mode", "plan")).lines == ["wrote"]
+    assert sorted(path.name for path in console.state.iterdir()) == ["audit"]
+    assert console.left() == []
+
+
 def test_repo_and_identity(tmp_path: Path) -> None:
     console = Console(tmp_path)
     repo = tmp_path / "repo"

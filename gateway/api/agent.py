@@ -4,11 +4,13 @@ It answers `/healthz`, which says nothing about the sandbox; everything else is 
 """
 
 import json
+import logging
 import socket
 from http import HTTPStatus
 from typing import Any, Final
 
 from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPServerRequest
 from tornado.iostream import IOStream
 from tornado.web import Application, RequestHandler
 
@@ -43,6 +45,14 @@ class _NotFound(_JsonHandler):
         self.send_error(404)
 
 
+class _Application(Application):
+    """Takes bodies for what they are: bytes. A form is nothing that is served, and would be parsed before a handler."""
+
+    def get_handler_delegate(self, request: HTTPServerRequest, *arguments: Any, **more: Any) -> Any:
+        request.headers.pop("Content-Type", None)
+        return super().get_handler_delegate(request, *arguments, **more)
+
+
 class _BoundedServer(HTTPServer):
     """Takes no more connections than the bound: one more is closed at once."""
 
@@ -63,8 +73,10 @@ class _BoundedServer(HTTPServer):
 
 
 def serve_agent_api(listening: socket.socket) -> HTTPServer:
-    """Serves on a listening socket, from the running event loop on. `close_agent_api` ends it."""
-    application = Application(
+    """Serves on a listening socket, from the running event loop on. `close_agent_api` ends it; the socket stays its
+    owner's, who may close it at any time."""
+    _hush()
+    application = _Application(
         [(r"/healthz", _Health)], default_handler_class=_NotFound, log_function=lambda _: None
     )
     server = _BoundedServer(
@@ -74,9 +86,16 @@ def serve_agent_api(listening: socket.socket) -> HTTPServer:
         idle_connection_timeout=_IDLE,
         body_timeout=_IDLE,
     )
-    listening.setblocking(False)
-    server.add_socket(listening)
+    own = listening.dup()
+    own.setblocking(False)
+    server.add_socket(own)
     return server
+
+
+def _hush() -> None:
+    """Takes tornado's loggers away: what they have to say of a request is the wrapped process's text, without limit."""
+    for name in ("tornado.access", "tornado.application", "tornado.general"):
+        logging.getLogger(name).disabled = True
 
 
 async def close_agent_api(server: HTTPServer) -> None:

@@ -67,13 +67,6 @@ def _config_home(environ: Mapping[str, str]) -> Path | None:
     return home / ".config" if home.is_absolute() else None
 
 
-def printable(text: str) -> str:
-    """A path as a message or rule may show it: what is not printable, or not UTF-8, is escaped."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape", "surrogatepass").decode() for one in text
-    )
-
-
 def read_file(path: Path, reading: Reading) -> tuple[bytes, str] | None:
     """The bytes of the file and their text, read once; None where that failed (which was reported)."""
     try:

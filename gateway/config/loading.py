@@ -25,7 +25,7 @@ from ruamel.yaml.events import (
 
 from gateway.allowlists import ShippedLists
 from gateway.config.checks import Cover, check_config_values
-from gateway.config.file import printable, read_file
+from gateway.config.file import read_file
 from gateway.config.schema import read_config
 from gateway.config.tree import Kind, Node, Reading, ScalarNode, TreeBuilder, TreeError, masked
 from gateway.config.values import Config
@@ -34,6 +34,7 @@ from gateway.policy.egress import EgressRules
 from gateway.policy.hosts import HostMatcher, HostPattern, PatternError, parse_pattern
 from gateway.policy.lists import ParsedList
 from gateway.policy.problem import Problem
+from gateway.policy.wording import printable
 
 EXTRA_RULE = "--allow"
 
@@ -44,6 +45,10 @@ class ConfigError(GatewayError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(map(str, self.problems))
 
 
 def load_config(path: Path | None, lists: ShippedLists) -> Config:

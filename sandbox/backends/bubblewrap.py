@@ -20,6 +20,8 @@ from contextlib import ExitStack, suppress
 from functools import cache
 
 from gateway.errors import GatewayError
+from gateway.policy.wording import printable
+from gateway.session import ProcessGroup
 from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, WORD_DEADLINE, Endpoints, Inside, Probe
 from sandbox.handover import Child, encode_word, open_channel, read_complaint, still_open, take_listeners
 from sandbox.layout import CONNECT, NAMESPACES, STUB
@@ -80,7 +82,7 @@ class Bubblewrap:
             raise GatewayError("bubblewrap is not installed", _probe().hint)
         plan = plan_wrap(spec)
         with ExitStack() as undo:
-            wrapped = _spawn(program, plan, undo)
+            wrapped = _spawn(program, plan, spec.group, undo)
             undo.pop_all()
         return wrapped
 
@@ -149,11 +151,11 @@ def failure_hint(stderr: str) -> str:
             if setting.read(16).strip() == forbids:
                 return hint
     lines = [line for line in stderr.splitlines() if line.strip()]
-    said = "".join(c if c.isprintable() else "?" for c in lines[0][:200]) if lines else "without a message"
+    said = printable(lines[0][:200]) if lines else "without a message"
     return f"bubblewrap cannot make its namespaces here ({said}); inside a container they must be allowed from outside"
 
 
-def _spawn(program: str, plan: WrapPlan, undo: ExitStack) -> "Wrapped":
+def _spawn(program: str, plan: WrapPlan, group: ProcessGroup, undo: ExitStack) -> "Wrapped":
     """Starts bubblewrap and takes what the stub hands over. `undo` holds all of it until the caller says otherwise."""
     ours, theirs = open_channel()
     undo.callback(ours.close)
@@ -175,7 +177,8 @@ def _spawn(program: str, plan: WrapPlan, undo: ExitStack) -> "Wrapped":
             descriptors.append(descriptor)
             return str(descriptor)
 
-        arguments = [*plan.arguments, "--info-fd", str(info_end), "--seccomp", pass_data(build_filter())]
+        calls = build_filter(shares_group=group is ProcessGroup.SHARED)
+        arguments = [*plan.arguments, "--info-fd", str(info_end), "--seccomp", pass_data(calls)]
         for file in plan.files:
             arguments += ["--perms", "0444", "--file", pass_data(file.content), file.path]
         arguments += ["--dir", plan.home, "--remount-ro", "/"]
@@ -200,7 +203,7 @@ def _spawn(program: str, plan: WrapPlan, undo: ExitStack) -> "Wrapped":
     if not still_open(ours):  # only now is it sure that the numbers still meant these processes
         raise GatewayError(f"the wrap ended before its command: {read_complaint(complaint)}")
     verify_mounts(pid, plan)
-    return Wrapped(plan, child, ours, listeners, (ends[0], ends[1]), (complaint, info))
+    return Wrapped(plan, group, child, ours, listeners, (ends[0], ends[1]), (complaint, info))
 
 
 class Wrapped:
@@ -212,6 +215,7 @@ class Wrapped:
     def __init__(
         self,
         plan: WrapPlan,
+        group: ProcessGroup,
         child: Child,
         channel: socket.socket,
         listeners: list[socket.socket],
@@ -228,6 +232,7 @@ class Wrapped:
             roots=plan.visible,
             variables=dict(plan.variables),
         )
+        self._group = group
         self._child = child
         self._channel: socket.socket | None = channel
         self._command_end, self._init_end = ends
@@ -239,7 +244,7 @@ class Wrapped:
         self, argv: Sequence[str], environment: Mapping[str, str], workdir: str, ignored: Collection[int] = ()
     ) -> None:
         """Sends the word; the stub becomes CMD."""
-        word = encode_word(argv, environment, workdir, ignored)
+        word = encode_word(argv, environment, workdir, ignored, self._group)
         with self._lock:
             channel, self._channel = self._channel, None
         if channel is None:
@@ -267,15 +272,20 @@ class Wrapped:
             poll.register(end, select.POLLIN)
             poll.poll()
             os.close(end)
-        code = self._child.wait(TEARDOWN_DEADLINE)
-        if (
-            code is None
-        ):  # somebody inside stopped the init process, which would otherwise have ended with CMD
-            self.destroy()
+        code = self._child.wait(INIT_GRACE)
+        if code is None:  # somebody inside keeps the init process from ending with CMD
+            self._kill_init()
             code = self._child.wait(TEARDOWN_DEADLINE)
         if code is None:
             return KILLED
         return code if code >= 0 else 128 - code
+
+    def _kill_init(self) -> None:
+        """And with it everything in the wrap; the rest stays as it is, for `destroy`."""
+        with self._lock:
+            if not self._destroyed:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._init_end, signal.SIGKILL)
 
     def destroy(self) -> None:
         """Ends the init process, and with it all others in the wrap; they are gone when bubblewrap is."""

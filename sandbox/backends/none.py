@@ -114,6 +114,7 @@ class Kept:
             roots=("/",),
             variables={},
         )
+        self._group = spec.group
         self._git_config = git_config
         self._child = child
         self._channel = channel
@@ -129,7 +130,7 @@ class Kept:
         self, argv: Sequence[str], environment: Mapping[str, str], workdir: str, ignored: Collection[int] = ()
     ) -> None:
         """Sends the word; the keeper starts CMD."""
-        word = encode_word(argv, environment, workdir, ignored)
+        word = encode_word(argv, environment, workdir, ignored, self._group)
         with self._lock:
             if self._started or self._destroyed:
                 raise GatewayError("the command was started before")

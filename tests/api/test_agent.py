@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 from gateway.api import agent
 from gateway.api.agent import close_agent_api, serve_agent_api
+from tests.source_tree import ROOT
 
 # A patience, not a measurement.
 PATIENCE = 30
@@ -96,6 +99,62 @@ def test_what_is_no_request(data: bytes, caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level("WARNING"):
         run(test)
     assert caplog.records == []
+
+
+LOUD = {
+    "form in a coding": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    b"Content-Encoding: \xc2\x9b31m\r\nContent-Length: 3\r\n\r\nabc",
+    "no boundary": b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data\r\n"
+    b"Content-Length: 3\r\n\r\nabc",
+    "bad chunk": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX",
+    "negative chunk": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+    "no chunk": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+    "address": b"GET http://evil:99999999/%ff\x1b[2J HTTP/1.1\r\nHost: a:b:c\r\n\r\n",
+    "method": b"BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "cookie": b"GET /healthz HTTP/1.1\r\nHost: a\r\nCookie: \x01\r\n\r\n",
+    "two lengths": b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 2\r\n\r\n",
+    "half a head": b"GET /",
+}
+ALONE = """
+import asyncio, logging, socket, sys
+from gateway.api.agent import close_agent_api, serve_agent_api
+from gateway.proxy.reactor import GatewayLoop
+
+async def main():
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = serve_agent_api(listening)
+    for data in map(bytes.fromhex, sys.argv[1:]):
+        reading, writing = await asyncio.open_connection(*listening.getsockname())
+        writing.write(data)
+        writing.write_eof()
+        await reading.read()
+        writing.close()
+    listening.close()
+    await close_agent_api(server)
+
+logging.basicConfig(level=logging.DEBUG)
+logging.getLogger("asyncio").setLevel(logging.WARNING)
+with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+    runner.run(main())
+print("over")
+"""
+
+
+def test_nothing_that_is_sent_is_logged() -> None:
+    """As `run` has it: a real log on stderr, the product's own loop. Nor does it matter who closes the socket first."""
+    done = subprocess.run(
+        (sys.executable, "-c", ALONE, *(data.hex() for data in LOUD.values())),
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")
+
+
+def test_forms_are_not_read() -> None:
+    async def test(port: int) -> None:
+        line, _, _ = await ask(port, LOUD["no boundary"].replace(b"Host: a", b"Connection: close"))
+        assert line == "HTTP/1.1 405 Method Not Allowed"
+
+    run(test)
 
 
 def test_slow_requests_end(monkeypatch: pytest.MonkeyPatch) -> None:

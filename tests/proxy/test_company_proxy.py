@@ -1,15 +1,24 @@
 """The way out through the proxy of a company network: asked for vetted addresses, and for nothing else."""
 
+import asyncio
 import base64
 import contextlib
+import os
 import threading
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway.policy.egress import EgressRules, Transport
-from gateway.proxy.company_proxy import read_company_proxy
+from gateway.policy.egress import Code, EgressRules, Transport
+from gateway.proxy.company_proxy import dial_through, read_company_proxy
+from gateway.proxy.dialling import UpstreamError
+from gateway.proxy.peer import Peer
+from gateway.proxy.reactor import GatewayLoop, running_reactor
+from gateway.proxy.runner import run
 from tests.fakes.asking import (
     CONNECT,
     HTTP,
@@ -25,6 +34,7 @@ from tests.fakes.asking import (
 from tests.fakes.certificate import client_context, server_context
 from tests.fakes.gateway import Gateway
 from tests.fakes.origin import Origin, answering, closed_port, full_backlog, http_origin
+from tests.fakes.resolver import StubResolver
 from tests.fakes.rules import GOOD, rules_for
 from tests.fakes.wire import PATIENCE, Message, Wire
 
@@ -271,3 +281,158 @@ def test_server_that_speaks_first(transport: Transport, tmp_path: Path) -> None:
         wire.close()
         closed = gateway.await_record(state="closed")
         assert (closed["bytes_up"], closed["bytes_down"]) == (5, 11 + 5)
+
+
+# --- Dialling by itself ---
+
+SECRET = "pa55w0rd"
+ENCODED = base64.b64encode(f"user:{SECRET}".encode()).decode()
+
+# What, the answer's head without its empty line, what is said of it (empty: it is a yes).
+ANSWERS = [
+    ("yes", b"HTTP/1.1 200 Connection established", ""),
+    ("yes from HTTP/1.0", b"HTTP/1.0 200 OK\r\nProxy-Agent: corp", ""),
+    ("yes without a phrase", b"HTTP/1.1 200", ""),
+    ("yes with an empty phrase", b"HTTP/1.1 200 \r\nVia: corp", ""),
+    ("another yes", b"HTTP/1.1 204 No Content", ""),
+    ("credentials wanted", b"HTTP/1.1 407 Proxy Authentication Required", "(407)"),
+    ("a redirection", b"HTTP/1.1 302 Found\r\nLocation: http://login.corp.test/", "(302)"),
+    ("not yet", b"HTTP/1.1 100 Continue", "(100)"),
+    ("trouble with our words in it", b"HTTP/1.1 502 Basic " + ENCODED.encode(), "(502)"),
+    ("a status cut short", b"HTTP/1.1 2", "as a proxy does"),
+    ("a status too long", b"HTTP/1.1 2000 OK", "as a proxy does"),
+    ("no number", b"HTTP/1.1 2xx OK", "as a proxy does"),
+    ("a control character", b"HTTP/1.1 2\x1b[ OK", "as a proxy does"),
+    ("no space", b"HTTP/1.1200 OK", "as a proxy does"),
+    ("a line end for a space", b"HTTP/1.1\r\n200 OK", "as a proxy does"),
+    ("HTTP/2", b"HTTP/2 200 OK", "as a proxy does"),
+    ("another protocol", b"SSH-2.0-OpenSSH", "as a proxy does"),
+    ("nothing", b"", "as a proxy does"),
+    ("zero", b"HTTP/1.1 000 OK", "as a proxy does"),
+]
+
+
+def dialling(
+    talk: Callable[[Wire], None], act: Callable[[Coroutine[Any, Any, Peer]], Awaitable[None]]
+) -> None:
+    """Dials through a proxy that talks like this."""
+
+    async def run() -> None:
+        proxy = read_company_proxy(url(origin, f"user:{SECRET}@"))
+        reactor = running_reactor()
+        await act(dial_through(proxy, StubResolver(), "s1", ip_address("192.0.2.7"), 443, reactor))
+
+    with Origin(talk) as origin, asyncio.Runner(loop_factory=GatewayLoop) as runner:
+        runner.run(run())
+
+
+@pytest.mark.parametrize("in_pieces", [False, True], ids=["at once", "byte by byte"])
+@pytest.mark.parametrize(("what", "said", "reason"), ANSWERS, ids=[row[0] for row in ANSWERS])
+def test_answer(what: str, said: bytes, reason: str, in_pieces: bool) -> None:
+    """What it says is repeated nowhere, but for a status of three digits; what comes behind a yes is the server's."""
+
+    def talk(wire: Wire) -> None:
+        wire.head()
+        answer = said + b"\r\n\r\nfrom the server"
+        for piece in (bytes([byte]) for byte in answer) if in_pieces else (answer,):
+            wire.send(piece)
+        assert wire.rest() == (b"" if reason else b"to the server")
+
+    async def act(dialled: Coroutine[Any, Any, Peer]) -> None:
+        if reason:
+            with pytest.raises(UpstreamError) as failed:
+                await dialled
+            assert failed.value.code == Code.UNREACHABLE
+            assert failed.value.reason.startswith("the company proxy ")
+            assert failed.value.reason.endswith(reason)
+            assert_no_secret(failed.value)
+            return
+        peer = await dialled
+        assert (peer.bytes_in, peer.bytes_out) == (0, 0)
+        got = b""
+        while len(got) < len(b"from the server"):
+            got += await peer.receive()
+        assert got == b"from the server"
+        await peer.send(b"to the server")
+        assert (peer.bytes_in, peer.bytes_out) == (len(got), 13)
+        peer.close()
+
+    dialling(talk, act)
+
+
+def assert_no_secret(error: BaseException | None) -> None:
+    """Neither in the error nor in what it came from."""
+    while error is not None:
+        text = "".join(traceback.format_exception(error))
+        assert SECRET not in text
+        assert ENCODED not in text
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 200", b"HTTP/1.1 200 OK\r\n\r"], ids=["nothing", "a part", "almost"]
+)
+@pytest.mark.parametrize("end", [Wire.close, Wire.reset], ids=["close", "reset"])
+def test_proxy_that_goes_before_its_answer_is_whole(end: Callable[[Wire], None], said: bytes) -> None:
+    def talk(wire: Wire) -> None:
+        wire.head()
+        wire.send(said)
+        end(wire)
+
+    async def act(dialled: Coroutine[Any, Any, Peer]) -> None:
+        with pytest.raises(UpstreamError) as failed:
+            await dialled
+        assert failed.value.code == Code.UNREACHABLE
+        assert_no_secret(failed.value)
+
+    dialling(talk, act)
+
+
+def test_answer_without_end() -> None:
+    """Bounded; then the proxy is hung up on."""
+
+    def talk(wire: Wire) -> None:
+        wire.head()
+        wire.send(b"HTTP/1.1 200 OK\r\n")
+        with contextlib.suppress(OSError):
+            while True:
+                wire.send(b"X: 1\r\n" * 1000)
+
+    async def act(dialled: Coroutine[Any, Any, Peer]) -> None:
+        with pytest.raises(UpstreamError) as failed:
+            await dialled
+        assert failed.value.code == Code.UNREACHABLE
+
+    dialling(talk, act)
+
+
+@pytest.mark.parametrize("later", range(12))
+def test_dialling_that_is_given_up(later: int) -> None:
+    """At any time: the proxy is hung up on, and nothing stays open."""
+
+    def talk(wire: Wire) -> None:
+        wire.head()
+        wire.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        assert wire.rest() == b""
+        ended.append("hung up on")
+
+    async def act(dialled: Coroutine[Any, Any, Peer]) -> None:
+        async def work() -> None:
+            peers.append(await dialled)
+
+        runner = run(work(), asyncio.get_running_loop())
+        for _ in range(later):
+            await asyncio.sleep(0)
+        runner.cancel()
+        assert runner.done
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for peer in peers:
+            peer.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    peers: list[Peer] = []
+    ended: list[str] = []
+    before = len(os.listdir("/dev/fd"))
+    dialling(talk, act)
+    assert len(os.listdir("/dev/fd")) == before

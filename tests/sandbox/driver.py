@@ -11,7 +11,6 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -67,8 +66,15 @@ def environment_of(running: Running, what: dict[str, Any]) -> dict[str, str]:
     return dict(built.values)
 
 
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+OVER = signal.SIGUSR2
+
+
 def main(file: str) -> int:
     """Runs what the file describes."""
+    # Waited for, never handled: a handler's wake-up can be lost between two instructions.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*PASSED_ON, OVER))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches the command itself
     what = json.loads(Path(file).read_text())
     try:
         running = from_name(what["backend"]).launch(build_spec(what["spec"]))
@@ -77,20 +83,18 @@ def main(file: str) -> int:
         return 125
     for listener, word in ((running.http, b"http"), (running.socks, b"socks"), (running.gateway, b"gateway")):
         threading.Thread(target=greet, args=(listener, word), daemon=True).start()
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        running.signal(number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, pass_on)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches the command itself
     status: list[int] = []
-    waiter = threading.Thread(target=lambda: status.append(running.wait()))
+
+    def wait() -> None:
+        status.append(running.wait())
+        os.kill(os.getpid(), OVER)
+
     running.start(what["argv"], environment_of(running, what), what["workdir"], what.get("ignored", ()))
     if "ready" in what:
         Path(what["ready"]).write_text(json.dumps(dataclasses.asdict(running.endpoints)))
-    waiter.start()
-    waiter.join()
+    threading.Thread(target=wait).start()
+    while (number := signal.sigwait((*PASSED_ON, OVER))) != OVER:
+        running.signal(number)
     running.destroy()
     running.destroy()
     return status[0]
@@ -98,5 +102,4 @@ def main(file: str) -> int:
 
 if __name__ == "__main__":
     code = main(sys.argv[1])
-    sys.stdout.flush()
     os._exit(code)

@@ -100,10 +100,18 @@ def test_other_side_ends_first() -> None:
 
 def test_reads_the_environment() -> None:
     request: list[bytes] = []
-    with serving(socks(OPENED, request)) as proxy:
+    with serving(socks(OPENED, request, lambda connection: connection.sendall(b"hi"))) as proxy:
         done = helper("10.1.2.3", "2222", ALL_PROXY=f"socks5h://{proxy}", HTTP_PROXY="http://127.0.0.1:9")
     assert done.returncode == 0
     assert request == [b"\x05\x01\x00\x01\x0a\x01\x02\x03\x08\xae"]
+
+
+def test_a_connection_that_is_granted_and_cut_gets_its_reason() -> None:
+    """ssh to a host that is not listed as raw: the tunnel is granted, and closed at the first byte that is not TLS."""
+    with serving(socks(OPENED)) as proxy:
+        done = helper(proxy, "127.0.0.1:9", "git.test", "22", data=b"SSH-2.0-x\r\n")
+    assert done.returncode == 1
+    assert b"git.test:22" in done.stderr and b"egress.raw" in done.stderr
 
 
 def http(status: str, body: bytes, seen: list[bytes]) -> Talk:

@@ -1,11 +1,14 @@
 """The copy of the user's git configuration."""
 
+import os
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import GatewayError
+from sandbox import gitconfig
 from sandbox.gitconfig import (
     SETTINGS_LIMIT,
     Setting,
@@ -149,3 +152,44 @@ def test_git_of_the_worktree_is_not_run(tmp_path: Path) -> None:
 def test_endless_listing_is_refused() -> None:
     with pytest.raises(GatewayError):
         parse_listing(b"global\0a.b\nc\0" * (SETTINGS_LIMIT // 4))
+
+
+@pytest.mark.parametrize("where", ["configuration", "included"])
+def test_repository_with_an_endless_configuration(tmp_path: Path, where: str) -> None:
+    """What the repository's own files hold is not kept in memory, and does not keep a launch from starting."""
+    worktree = tmp_path / "work"
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(("git", "init", "-q", str(worktree)), env=environment, check=True)
+    (tmp_path / ".gitconfig").write_text("[user]\n\tname = mine\n")
+    long = worktree / (".git/config" if where == "configuration" else "long")
+    if where == "included":
+        (worktree / ".git/config").open("a").write("[include]\n\tpath = ../long\n")
+    with long.open("a") as file:
+        file.write("[a]\n" + f"\tb = {'c' * 1000}\n" * 40_000)
+    tracemalloc.start()
+    try:
+        found = read_user_settings(environment, worktree=str(worktree))
+        assert tracemalloc.get_traced_memory()[1] < 4 * SETTINGS_LIMIT
+    finally:
+        tracemalloc.stop()
+    assert Setting("user.name", "mine") in found
+    assert "a.b" not in {setting.name for setting in found}
+
+
+def test_repository_whose_configuration_never_ends_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gitconfig, "WORKTREE_DEADLINE", 0.3)
+    worktree = tmp_path / "work"
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    subprocess.run(("git", "init", "-q", str(worktree)), env=environment, check=True)
+    (tmp_path / ".gitconfig").write_text("[user]\n\tname = mine\n")
+    os.mkfifo(worktree / "pipe")
+    (worktree / ".git/config").open("a").write("[include]\n\tpath = ../pipe\n")
+    assert Setting("user.name", "mine") in read_user_settings(environment, worktree=str(worktree))
+
+
+def test_users_own_endless_configuration_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".gitconfig").write_text("[a]\n" + f"\tb = {'c' * 1000}\n" * 2000)
+    with pytest.raises(GatewayError, match="longer than"):
+        read_user_settings({"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, worktree=str(tmp_path))

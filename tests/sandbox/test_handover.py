@@ -83,7 +83,7 @@ def test_other_end_gone_and_other_end_silent() -> None:
 
 def test_word() -> None:
     word = encode_word(("a", ""), {"X": "1", "Y": ""}, "/w", (13, 1))
-    assert word[4:] == b"/w\0" + b"1,13\0" + b"2\0a\0\0X=1\0Y="
+    assert word[4:] == b"/w\0" + b"1,13\0" + b"0\0" + b"2\0a\0\0X=1\0Y="
     assert int.from_bytes(word[:4], "big") == len(word) - 4
 
 
@@ -153,7 +153,7 @@ def test_child_has_no_environment() -> None:
 
 @pytest.mark.parametrize(
     ("data", "text"),
-    [(b"", "no message"), (b"first\nlast\n\n", "last"), (b"a\x1b[31m\xff", "a?[31m\N{REPLACEMENT CHARACTER}")],
+    [(b"", "no message"), (b"first\nlast\n\n", "last"), (b"a\x1b[31m\xff", "a\\x1b[31m\N{REPLACEMENT CHARACTER}")],
 )  # fmt: skip
 def test_complaint(data: bytes, text: str) -> None:
     read, write = os.pipe()

@@ -79,11 +79,11 @@ def test_finds_the_tree() -> None:
         assert process.stdout is not None
         grandchild = int(process.stdout.readline())
         found = descendants(process.pid)
-        assert len(found) == 2 and found[-1] == grandchild
-        assert parent_of(str(found[0])) == process.pid
-        assert parents()[process.pid] == os.getpid()
-        for number in (grandchild, found[0], process.pid):
+        above = parent_of(str(found[0])), parents()[process.pid]
+        for number in (*found, process.pid):
             os.kill(number, signal.SIGKILL)
+    assert (len(found), found[-1]) == (2, grandchild)
+    assert above == (process.pid, os.getpid())
 
 
 def test_odd_names_do_not_mislead(tmp_path: Path) -> None:

@@ -48,11 +48,12 @@ def search(
     return found
 
 
-def masked(root: Path, found: Search) -> dict[str, MaskKind]:
-    """The masks, relative to the root."""
+def masked(root: Path, found: Search, pins: bool = False) -> dict[str, MaskKind]:
+    """The masks that were found, relative to the root; with `pins` also what is pinned for what lies below."""
     order = found.in_order()
     assert [mask.path.count("/") for mask in order] == sorted(mask.path.count("/") for mask in order)
-    return {os.path.relpath(mask.path, root): mask.kind for mask in order}
+    assert len({mask.path for mask in order}) == len(order)
+    return {os.path.relpath(mask.path, root): mask.kind for mask in order if pins or mask.path in found.masks}
 
 
 # A repository as git makes it, as far as the search looks at it.
@@ -113,12 +114,37 @@ GIT_MASKS = {".git": PIN, ".git/hooks": READ_ONLY, ".git/config": READ_ONLY}
             },
         ),
         # what is none: its names are ordinary ones
-        ((".git/HEAD", ".git/objects/", ".git/config", ".git/.env"), {".git/.env": READ_ONLY}),
+        (("a.git/HEAD", "a.git/objects/", "a.git/config", "a.git/.env"), {"a.git/.env": READ_ONLY}),
+        # but `.git` is one in any state: an earlier session may have taken its HEAD away for a while
+        ((".git/objects/", ".git/config", ".git/.env"), {".git": PIN, ".git/config": READ_ONLY}),
+        # what says that configuration and hooks are elsewhere
+        (
+            (*GIT, ".git/commondir", ".git/GITDIR"),
+            {**GIT_MASKS, ".git/commondir": READ_ONLY, ".git/GITDIR": READ_ONLY},
+        ),
         # the pointer of a linked worktree or submodule
         ((".git", "lib/part/.git"), {".git": READ_ONLY, "lib/part/.git": READ_ONLY}),
         # a link is masked where it leads, if that is shown
         ((".env -> config/values", "config/values"), {"config/values": READ_ONLY}),
         ((".env -> /etc/hostname", "a.pem -> ../outside", "b.key -> missing", "c.key -> c.key"), {}),
+        # not where that is everything, or the link itself: it would be an easy way to make all read-only
+        (("a.pem -> .", "x/a.pem -> ..", "x/y/b.pem -> ..", "x/y/c.pem -> ../../x/y", "x/y/file"), {}),
+        (("x/a.pem -> ../y", "y/file"), {"y": READ_ONLY}),
+        # a link in the place of a directory with denied entries
+        (
+            (
+                ".claude -> kept/claude",
+                "kept/claude/settings.json",
+                "kept/claude/notes",
+                "kept/claude/hooks/x",
+            ),
+            {"kept/claude/settings.json": READ_ONLY, "kept/claude/hooks": READ_ONLY},
+        ),
+        (
+            (".claude -> .", "settings.json", "hooks -> .", ".config -> x", "x/.env"),
+            {"settings.json": READ_ONLY, "x/.env": READ_ONLY},
+        ),
+        ((".claude -> .claude", ".config -> missing", ".git -> .git"), {}),
         # links are not followed in the search
         (("real/.env", "link -> real"), {"real/.env": READ_ONLY}),
         (("loop -> .", "up -> ..", "root -> /"), {}),
@@ -228,6 +254,15 @@ def short() -> Iterator[Path]:
         ".git/worktrees/one/fsmonitor--daemon.ipc",
         ".vscode/x/s",
         "s.key",
+        "node_modules/a/b/s",
+        "venv/lib/python3/site-packages/s",
+        "node_modules/s",
+        ".git/objects/00/s",
+        ".git/hooks/s",
+        ".git/info/deep/s",
+        ".git/modules/s",
+        ".git/worktrees/s",
+        ".git/worktrees/one/logs/s",
     ],
 )
 def test_sockets_of_the_host(short: Path, path: str, read_only: bool) -> None:
@@ -316,7 +351,7 @@ def test_protected_path(
     build(tmp_path, names)
     found = search(tmp_path, FileRules(deny_read=("plans",)), sealed=(path,))
     found.seal(f"{tmp_path}/{path}")
-    assert masked(tmp_path, found) == expected
+    assert masked(tmp_path, found, pins=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -336,7 +371,7 @@ def test_protected_path_below_several_binds(
     build(tmp_path, ("a/b/c/d",))
     found = search(tmp_path, roots=roots)
     found.seal(f"{tmp_path}/a/b/c/d")
-    assert masked(tmp_path, found) == expected
+    assert masked(tmp_path, found, pins=True) == expected
 
 
 def test_protected_paths_in_one_another(tmp_path: Path) -> None:
@@ -354,6 +389,80 @@ def test_names_below_a_protected_path_need_no_mask(tmp_path: Path) -> None:
     assert masked(tmp_path, found) == {"sealed/plans": FILE, "open/.env": READ_ONLY}
 
 
+# --- Pins -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "pins"),
+    [
+        ((".env",), set()),
+        ((".claude/settings.json",), {".claude"}),
+        (("a/b/.env", "a/c/.vscode/x", "d/e"), {"a", "a/b", "a/c"}),
+        ((".vscode/a/plans",), set()),  # below what cannot be written nothing can be renamed
+        (("a/plans",), {"a"}),
+        (("plans/a",), set()),
+        (tuple(f"a/{name}" for name in GIT), {"a", "a/.git"}),
+        ((*GIT, *(f".git/modules/lib/x/{name[5:]}" for name in GIT)), {
+            ".git", ".git/modules", ".git/modules/lib", ".git/modules/lib/x",
+        }),
+        ((*GIT, ".git/worktrees/one/gitdir"), {".git", ".git/worktrees", ".git/worktrees/one"}),
+        (("a/.git",), {"a"}),
+        (("a/b.key -> ../c/d/values", "c/d/values"), {"c", "c/d"}),
+    ],
+)  # fmt: skip
+def test_directories_above_a_mask_are_pinned(tmp_path: Path, names: tuple[str, ...], pins: set[str]) -> None:
+    """With another name for `.claude` there would be room for a second one."""
+    build(tmp_path, names)
+    found = masked(tmp_path, search(tmp_path, FileRules(deny_read=("plans",))), pins=True)
+    assert {path for path, kind in found.items() if kind is PIN} == pins
+
+
+@pytest.mark.parametrize(
+    ("names", "roots", "pins"),
+    [
+        (("a/b/c/x",), {"a/b/c": True}, {"a", "a/b"}),
+        (("a/b/c/x",), {"a/b/c": False}, {"a", "a/b"}),
+        (("a/b/c/.env",), {"a": True, "a/b": False}, {"a/b/c"}),
+        (("a/b/c/.env",), {"a/b": True}, {"a"}),
+    ],
+)
+def test_directories_above_a_bind_are_pinned(
+    tmp_path: Path, names: tuple[str, ...], roots: dict[str, bool], pins: set[str]
+) -> None:
+    """Also those of a bind in a writable one: what was bound read-only would be writable under the old name."""
+    build(tmp_path, names)
+    found = masked(tmp_path, search(tmp_path, roots=roots), pins=True)
+    assert {path for path, kind in found.items() if kind is PIN} == pins
+
+
+def test_nothing_is_pinned_that_cannot_be_written(tmp_path: Path) -> None:
+    build(tmp_path, ("a/b/plans", "c/d/plans"))
+    rules = FileRules(deny_read=("plans",))
+    assert PIN not in masked(tmp_path, search(tmp_path, rules, read_only=True), pins=True).values()
+    found = search(tmp_path, rules, sealed=("a",))
+    assert {path for path, kind in masked(tmp_path, found, pins=True).items() if kind is PIN} == {"c", "c/d"}
+
+
+# --- What no mask holds ---------------------------------------------------------------------------
+
+
+def test_links_and_repositories_are_noted(tmp_path: Path) -> None:
+    names = (
+        ".vscode -> real", "real/x", ".env -> missing", "a.txt -> real/x", "real/.env", "sub/.git -> ../kept/.git",
+        ".claude -> real", *(f"kept/{name}" for name in GIT), "kept/.git/worktrees/one/gitdir",
+    )  # fmt: skip
+    build(tmp_path, names)
+    found = search(tmp_path)
+    assert sorted(os.path.relpath(path, tmp_path) for path in found.links) == [
+        ".claude", ".env", ".vscode", "sub/.git",
+    ]  # fmt: skip
+    assert sorted(os.path.relpath(path, tmp_path) for path in found.git_directories) == [
+        "kept/.git", "kept/.git/worktrees/one",
+    ]  # fmt: skip
+    found = search(tmp_path, read_only=True)
+    assert (found.links, found.git_directories) == ([], [])
+
+
 # --- Limits ---------------------------------------------------------------------------------------
 
 
@@ -364,7 +473,18 @@ def test_as_many_masks_as_allowed_and_one_more(tmp_path: Path) -> None:
     with pytest.raises(GatewayError) as caught:
         search(tmp_path)
     assert caught.value.message.startswith(f"more than {masks.MASK_LIMIT} files")
+    assert caught.value.message.endswith(f" {masks.MASK_LIMIT} of them in {tmp_path}")
     assert "files.allow_write" in caught.value.hint
+    assert f"{tmp_path}/*" in caught.value.hint
+
+
+def test_pins_count_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "MASK_LIMIT", 6)
+    build(tmp_path, ("a/b/.env", "c/.env"))
+    assert len(search(tmp_path).in_order()) == 5
+    build(tmp_path, ("d/.env",))
+    with pytest.raises(GatewayError):
+        search(tmp_path).in_order()
 
 
 def test_many_names_that_are_allowed(tmp_path: Path) -> None:
@@ -381,6 +501,17 @@ def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         search(tmp_path)
     assert caught.value.message.startswith("more than 10 files")
     assert "--sandbox off" in caught.value.hint
+
+
+def test_too_many_entries_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "ENTRY_LIMIT", 5)
+    monkeypatch.setattr(masks, "PACKAGE_ENTRY_LIMIT", 10)
+    build(tmp_path, tuple(f"{folder}/node_modules/{number}" for folder in ("a", "b") for number in range(5)))
+    assert search(tmp_path).masks == {}
+    build(tmp_path, ("b/node_modules/more",))
+    with pytest.raises(GatewayError) as caught:
+        search(tmp_path)
+    assert "to search for sockets" in caught.value.message
 
 
 @pytest.mark.parametrize("name", ["missing", "file", "loop", "file/below"])
@@ -403,6 +534,25 @@ def test_closed_directory_is_passed_over(short: Path) -> None:
     finally:
         os.seteuid(user)
         (short / "closed").chmod(0o755)
+
+
+@pytest.mark.parametrize("mode", [0, 0o444, 0o111, 0o333])
+def test_directory_that_its_owner_closed(short: Path, mode: int) -> None:
+    """Inside, its mode could be changed back, and what it holds would not be protected."""
+    build(short, ("a/closed/.env", "a/closed/deep/x"))
+    user = os.geteuid()
+    if user == 0:
+        for path in (short, *short.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+    (short / "a/closed").chmod(mode)
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        assert masked(short, search(short)) == {"a/closed": READ_ONLY}
+        assert masked(short, search(short), pins=True)["a"] is PIN
+    finally:
+        os.seteuid(user)
+        (short / "a/closed").chmod(0o755)
 
 
 def test_unusual_names(tmp_path: Path) -> None:

@@ -223,8 +223,8 @@ def test_rules_of_the_configuration(host: Path) -> None:
         ("/proc", "belongs to the wrap"),
         ("/run", "sockets"),
         ("/etc", "secrets"),
-        ("home", "own state"),
-        (".", "own state"),
+        ("home", "the home directory"),
+        (".", "the home directory"),
         ("home/.ssh", "secrets"),
         ("home/.ssh/id_ed25519", "secrets"),
         ("home/.config", "secrets"),
@@ -396,6 +396,71 @@ def test_masks_and_binds_in_one_another(place: Place) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["wrote a/new", "pinned", "no socket"]
     assert (place.worktree / "a/c/read").read_text() == "text\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "moved"),
+    [
+        (".claude/settings.json", ".claude"),
+        ("sub/.vscode/tasks.json", "sub"),
+        ("a/b/c/.env", "a"),
+        ("a/b/c/.env", "a/b"),
+        ("a/b/plans", "a"),
+        ("nested/.git/config", "nested"),
+        (".git/modules/lib/config", ".git/modules"),
+        (".git/modules/lib/config", ".git/modules/lib"),
+        (".git/worktrees/one/commondir", ".git/worktrees"),
+        (".git/worktrees/one/commondir", ".git/worktrees/one"),
+        ("sub/bound/file", "sub"),
+    ],
+)
+def test_protected_name_is_not_replaced_by_way_of_its_folder(place: Place, path: str, moved: str) -> None:
+    place.write(place.worktree / path, "kept\n")
+    place.write(place.worktree / moved / "free", "free\n")
+    for repository in (".git", "nested/.git", ".git/modules/lib"):
+        if repository.startswith(".git") or path.startswith("nested"):
+            for folder in ("objects", "refs"):
+                (place.worktree / repository / folder).mkdir(parents=True, exist_ok=True)
+            place.write(place.worktree / repository / "HEAD", "ref: refs/heads/main\n")
+    script = f"""
+    mv {moved} aside 2>/dev/null && echo moved; mv -T {moved} /tmp/aside 2>/dev/null
+    rm -rf {moved} 2>/dev/null && echo removed
+    mkdir -p $(dirname {path}); (echo evil >{path}) 2>/dev/null && echo wrote
+    echo new >{moved}/new; rm -f {moved}/new || echo closed"""
+    work = str(place.worktree)
+    (place.worktree / "sub/bound").mkdir(parents=True, exist_ok=True)
+    done = place.sh(script, bind_mounts=[[work, False], [f"{work}/sub/bound", True]], deny_read=["plans"])
+    assert (done.stdout, done.stderr) == ("", "")
+    assert (place.worktree / path).read_text() == "kept\n"
+
+
+def test_link_with_a_denied_name_does_not_close_the_worktree(place: Place) -> None:
+    (place.worktree / "sub").mkdir()
+    (place.worktree / "a.pem").symlink_to(".")
+    (place.worktree / "sub/b.key").symlink_to("..")
+    done = place.sh("echo x >file && echo x >sub/file && echo wrote")
+    assert (done.stdout, done.stderr) == ("wrote\n", "")
+
+
+def test_sockets_among_packages_are_covered(place: Place) -> None:
+    for name in ("node_modules/a/s", ".git/objects/s"):
+        (place.worktree / name).parent.mkdir(parents=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{place.worktree}/{name}")
+    done = place.sh("for s in node_modules/a/s .git/objects/s; do test -S $s && echo $s; done; true")
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_what_is_looked_at_afterwards(host: Path) -> None:
+    """Writable repositories and links, in `chat` alone."""
+    git(host / "repo", "init", "-q")
+    (host / "repo/.env").symlink_to("values")
+    plan = plan_wrap(spec(host))
+    assert [folder.path for folder in plan.known.folders] == [f"{host}/repo/.git", f"{host}/repo"]
+    assert plan.notes[0].startswith(f"1 protected names are links ('{host}/repo/.env')")
+    for other in (spec(host, mode=Mode.REVIEW), spec(host, "repo:ro")):
+        plan = plan_wrap(other)
+        assert (plan.known.folders, plan.notes) == ((), ())
 
 
 # --- Repositories ---------------------------------------------------------------------------------

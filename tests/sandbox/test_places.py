@@ -93,8 +93,8 @@ def test_within_is_an_order(one: str, two: str, three: str) -> None:
         ("/var/run/docker.sock", "sockets"),
         ("/run/media", "sockets"),
         # homes: themselves, and what holds them
-        ("/home/dev", "own state"),
-        ("/home", "own state"),
+        ("/home/dev", "the home directory"),
+        ("/home", "the home directory"),
         ("/srv/people/eve", "holds the home directory /srv/people/eve"),
         ("/srv/people", "holds the home directory /srv/people/eve"),
         # secrets: themselves, what lies in them, what holds them

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.seccomp import ABSENT, ARCHITECTURES, CALLS, FORBIDDEN, JUDGED, LAST_KNOWN_CALL, build_filter
+from sandbox.seccomp import (
+    ABSENT,
+    ARCHITECTURES,
+    CALLS,
+    FORBIDDEN,
+    JUDGED,
+    LAST_KNOWN_CALL,
+    OF_GROUPS,
+    build_filter,
+)
 
 ALLOW = "allow"
 X86, ARM = 0xC000003E, 0xC00000B7  # AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64
@@ -20,6 +29,7 @@ FOREIGN = {
     "i386": 0x40000003, "arm": 0x40000028, "x32 has the number of x86-64": 0xC000003F, "none": 0, "riscv": 0xC00000F3,
 }  # fmt: skip
 PROGRAMS = {X86: build_filter("x86_64"), ARM: build_filter("aarch64")}
+SHARED = {X86: build_filter("x86_64", shares_group=True), ARM: build_filter("aarch64", shares_group=True)}
 
 
 # --- The interpreter ------------------------------------------------------------------------------
@@ -67,10 +77,11 @@ def answer(value: int) -> str:
 # --- The shape of the program ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("shares_group", [False, True])
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_kernel_would_take_it(machine: str) -> None:
+def test_kernel_would_take_it(machine: str, shares_group: bool) -> None:
     """Whole instructions, fewer than BPF_MAXINSNS, every jump forward and inside, a return at the end."""
-    program = build_filter(machine)
+    program = build_filter(machine, shares_group=shares_group)
     assert len(program) % 8 == 0
     code = instructions(program)
     assert 0 < len(code) <= 4096
@@ -92,8 +103,8 @@ def test_this_machine_by_default() -> None:
 
 
 def test_every_call_of_the_table_has_one_answer() -> None:
-    assert set(CALLS) == {*ABSENT, *JUDGED, *FORBIDDEN}
-    assert len(CALLS) == len(ABSENT) + len(JUDGED) + len(FORBIDDEN)
+    assert set(CALLS) == {*ABSENT, *JUDGED, *OF_GROUPS, *FORBIDDEN}
+    assert len(CALLS) == len(ABSENT) + len(JUDGED) + len(OF_GROUPS) + len(FORBIDDEN)
     for column in (0, 1):
         numbers = [row[column] for row in CALLS.values() if row[column] is not None]
         assert len(set(numbers)) == len(numbers)
@@ -116,7 +127,17 @@ VERDICTS: list[tuple[str, int | None, int | None, tuple[int, ...], str]] = [
     ("fork", 57, None, (), ALLOW),
     ("vfork", 58, None, (), ALLOW),
     ("kill", 62, 129, (), ALLOW),
+    ("setpriority", 141, 140, (1, 0, 19), ALLOW),
+    ("ioprio_set", 251, 30, (2, 0, 7), ALLOW),
     ("ptrace", 101, 117, (), ALLOW),
+    ("ptrace", 101, 117, (16, 2), ALLOW),  # PTRACE_ATTACH
+    ("ptrace", 101, 117, (0x4206, 100), ALLOW),  # PTRACE_SEIZE
+    ("ptrace", 101, 117, (3, 1), ALLOW),  # PTRACE_PEEKUSER, of what is traced already
+    ("ptrace", 101, 117, (17, 1), ALLOW),  # PTRACE_DETACH
+    # the wrap's init
+    ("ptrace", 101, 117, (16, 1), "EPERM"),
+    ("ptrace", 101, 117, (0x4206, 1), "EPERM"),
+    ("ptrace", 101, 117, (16, 1 | HIGH), "EPERM"),
     ("seccomp", 317, 277, (), ALLOW),
     ("socketpair", 53, 199, (1, 1, 0), ALLOW),
     ("connect", 42, 203, (), ALLOW),
@@ -229,6 +250,43 @@ def test_verdict(
     for arch, number in ((X86, x86), (ARM, arm)):
         if number is not None:
             assert run(PROGRAMS[arch], arch, number, arguments) == expected, (call, hex(arch))
+
+
+# (call, x86-64, arm64, arguments, answer) where the process group has members outside.
+OF_THE_GROUP: list[tuple[str, int, int, tuple[int, ...], str]] = [
+    ("kill", 62, 129, (0, 9), "EPERM"),
+    ("kill", 62, 129, (0, 0), "EPERM"),
+    ("kill", 62, 129, (HIGH, 9), "EPERM"),
+    ("kill", 62, 129, (2, 9), ALLOW),
+    ("kill", 62, 129, (-1, 9), ALLOW),  # everybody in the PID namespace
+    ("kill", 62, 129, (-2, 9), ALLOW),  # a group that has a number inside
+    ("setpriority", 141, 140, (1, 0, 19), "EPERM"),
+    ("setpriority", 141, 140, (1, 5, 19), ALLOW),
+    ("setpriority", 141, 140, (0, 0, 19), ALLOW),  # oneself
+    ("setpriority", 141, 140, (2, 0, 19), ALLOW),  # a user's processes: the kernel looks at the namespace
+    ("setpriority", 141, 140, (1 | HIGH, HIGH, 19), "EPERM"),
+    ("ioprio_set", 251, 30, (2, 0, 7), "EPERM"),
+    ("ioprio_set", 251, 30, (2, 5, 7), ALLOW),
+    ("ioprio_set", 251, 30, (1, 0, 7), ALLOW),
+    ("ioprio_set", 251, 30, (3, 0, 7), ALLOW),
+]
+
+
+@pytest.mark.parametrize(("call", "x86", "arm", "arguments", "expected"), OF_THE_GROUP)
+def test_verdict_in_a_shared_group(
+    call: str, x86: int, arm: int, arguments: tuple[int, ...], expected: str
+) -> None:
+    for arch, number in ((X86, x86), (ARM, arm)):
+        assert run(SHARED[arch], arch, number, arguments) == expected, (call, hex(arch))
+
+
+@pytest.mark.parametrize(("call", "x86", "arm", "arguments", "expected"), VERDICTS)
+def test_everything_else_is_the_same_in_a_shared_group(
+    call: str, x86: int | None, arm: int | None, arguments: tuple[int, ...], expected: str
+) -> None:
+    for arch, number in ((X86, x86), (ARM, arm)):
+        if number is not None and call not in OF_GROUPS:
+            assert run(SHARED[arch], arch, number, arguments) == expected, (call, hex(arch))
 
 
 def test_every_call_of_the_table_has_a_row_above() -> None:

@@ -70,10 +70,11 @@ BROKEN = {
     "half a length": b"\0\0",
     "no length": bytes(4),
     "too long": (WORD_LIMIT + 1).to_bytes(4, "big"),
-    "longer than it says": (99).to_bytes(4, "big") + b"/\0\0" + b"1\0sh",
+    "longer than it says": (99).to_bytes(4, "big") + b"/\0\0" + b"0\0" + b"1\0sh",
     "no fields": (3).to_bytes(4, "big") + b"abc",
-    "no count": (8).to_bytes(4, "big") + b"/\0\0x\0sh\0",
-    "no command": (6).to_bytes(4, "big") + b"/\0\0" + b"0\0x",
+    "no count": (10).to_bytes(4, "big") + b"/\0\0" + b"0\0x\0sh\0",
+    "nowhere to stand": (11).to_bytes(4, "big") + b"/\0\0" + b"3\0" + b"1\0true",
+    "no command": (8).to_bytes(4, "big") + b"/\0\0" + b"0\0" + b"0\0x",
 }
 
 
@@ -147,4 +148,4 @@ def test_says_one_line_whatever_the_name() -> None:
         os.close(kept)
         os.close(theirs)
     with os.fdopen(ours, "rb") as said:
-        assert said.read() == b"agent-gateway: a?b?[31m\xff: command not found\n"
+        assert said.read() == b"agent-gateway: a?b?[31m?: command not found\n"

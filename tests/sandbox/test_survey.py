@@ -151,6 +151,42 @@ def test_what_the_worktree_points_to_is_not_shown(place: Place) -> None:
     assert done.stdout == ""
 
 
+PLANTED = {
+    # how the worktree leads to it
+    "a link": lambda place, tool: link(place.worktree / ".venv/bin/zz", tool),
+    "a first line": lambda place, tool: place.write(place.worktree / ".venv/bin/zz", f"#!{tool}\n", 0o755),
+    "a settings file": lambda place, tool: place.write(
+        place.worktree / ".venv/pyvenv.cfg", f"home = {tool.parent}\n"
+    ),
+    "a folder": lambda place, tool: link(place.worktree / ".venv/bin/deep", tool.parent.parent),
+}
+
+
+@pytest.mark.parametrize("way", PLANTED)
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "lib/python3.13/os.py", "lib/node_modules/x/package.json"])
+def test_another_project_is_not_shown(place: Place, way: str, mark: str) -> None:
+    """People make virtual environments in the midst of a project, and repositories of anything."""
+    project = place.home / "project"
+    for name in ("notes", "src/secret", "docs/plan", mark):
+        place.write(project / name, "private\n")
+    is_toolchain = mark.startswith("lib/node_modules")
+    if is_toolchain:
+        place.write(project / ".git/config", "private\n")
+    for name in ("python3", "t"):
+        place.write(project / "bin" / name, "#!/bin/sh\n", 0o755)
+    place.write(place.worktree / ".venv/bin/other", "", 0o755)
+    PLANTED[way](place, project / "bin/t")
+    place.environment["PATH"] = (
+        f"{place.worktree}/.venv/bin:{place.worktree}/.venv/bin/deep/bin:/usr/bin:/bin"
+    )
+    done = place.sh(
+        f"cd {project} 2>/dev/null && cat notes src/secret docs/plan .git/config; ls -A {project}"
+    )
+    assert "private" not in done.stdout
+    assert set(done.stdout.split()) <= {"bin", "lib", "pyvenv.cfg"}
+    assert not (is_toolchain and done.stdout)
+
+
 def test_path_inside_holds_what_is_there(place: Place) -> None:
     folders = install_nvm(place)
     (place.home / "gone").mkdir()

@@ -21,7 +21,7 @@ from sandbox.verify import Mounted, compare, parse_mountinfo, source_of, verify_
 
 # --- The kernel's list ----------------------------------------------------------------------------
 
-LIST = r"""
+LIST = rb"""
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 22 21 0:20 / /proc rw,nosuid,nodev,noexec - proc proc rw
 30 21 8:2 /volumes/one /srv/data ro,relatime shared:5 master:2 - ext4 /dev/sdb1 rw
@@ -40,12 +40,29 @@ def test_parse() -> None:
     assert found["/srv/with space"] == Mounted("8:1", "/home/dev/with space", False)
     assert found["/srv/tab\tnew\nline\\"] == Mounted("8:1", "/a\\b", True)
     assert len(found) == 6
-    assert parse_mountinfo("") == {}
+    assert parse_mountinfo(b"") == {}
 
 
 def test_parse_this_processs_own() -> None:
-    found = parse_mountinfo(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    found = parse_mountinfo(Path("/proc/self/mountinfo").read_bytes())
     assert {"/", "/proc"} <= set(found)
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\rb", "a\x0bb", "a\x85b", "a\x1cb", "a\r", "\udcffa", "ж"])
+def test_parse_what_ends_a_line_elsewhere(name: str) -> None:
+    """The kernel escapes nothing but blank, tab, newline and backslash."""
+    line = b"21 1 8:1 /%b /srv/%b rw - ext4 /dev/sda1 rw\n" % (os.fsencode(name), os.fsencode(name))
+    assert parse_mountinfo(line + line) == {f"/srv/{name}": Mounted("8:1", f"/{name}", False)}
+
+
+@pytest.mark.parametrize("data", [b"\n", b"21 1 8:1 / /", b"x\n21 1 8:1 / / rw\n", b"\0"])
+def test_list_of_an_unknown_form(data: bytes) -> None:
+    with pytest.raises(GatewayError, match="cannot be checked"):
+        parse_mountinfo(data)
+
+
+def test_source_without_a_root() -> None:
+    assert source_of("/srv/x", {"/srv/other": Mounted("8:1", "/", False)}) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -231,6 +248,18 @@ def refused(pid: int, plan: WrapPlan) -> str:
 
 def test_real_wrap_is_the_planned_one(made: WrapPlan) -> None:
     assert {mask.kind for mask in made.masks} == set(MaskKind)
+    with waiting(made.arguments) as pid:
+        verify_mounts(pid, made)
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\rb", "a\nb", "a b\\", "\udcff"])
+def test_real_wrap_of_an_unusual_name(tmp_path: Path, name: str) -> None:
+    for folder in (f"work/{name}/.vscode", "home"):
+        (tmp_path / folder).mkdir(parents=True)
+    work = f"{tmp_path}/work/{name}"
+    made = plan_wrap(
+        SandboxSpec("session", "default", "", (SandboxBindMount(work, work),), user_home=f"{tmp_path}/home")
+    )
     with waiting(made.arguments) as pid:
         verify_mounts(pid, made)
 

@@ -115,13 +115,13 @@ def test_bound_directories(place: Place) -> None:
         ("/sys/kernel", "belongs to the wrap"),
         ("/dev/shm", "belongs to the wrap"),
         ("/run", "sockets"),
-        ("HOME", "holds"),
+        ("HOME", "holds the home directory"),
         ("HOME/.ssh", "holds secrets"),
         ("HOME/.config", "holds secrets"),
         ("HOME/.local/state", "this product's own state"),
         ("HOME/.local/state/agent-gateway/audit", "this product's own state"),
         ("HOME/missing", "No such file"),
-        ("ROOT", "holds"),
+        ("ROOT", "holds the home directory"),
     ],
 )
 def test_what_is_never_bound(place: Place, path: str, reason: str) -> None:
