@@ -2,8 +2,8 @@
 
 A terminal sends Ctrl-C to its whole foreground process group, so the command has it already; a signal from another
 process (`kill`, an orchestrator) reached us alone and is to be passed on. So is a terminal's hang-up where this process
-leads the session: the kernel tells the leader alone. That is where the command shares our process group; where it stands
-apart, whatever reaches us reached us alone, and `run.py` passes everything on.
+leads the session: the kernel tells the leader alone. All that is where the command shares our process group; where it
+stands apart, whatever reaches us reached us alone, and `run.py` passes everything on.
 """
 
 import asyncio

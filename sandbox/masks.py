@@ -63,8 +63,10 @@ class Search:
         self._entries = 0
         self._package_entries = 0
         self.masks: dict[str, Mask] = {}
-        # What no mount can hold in place, for `quarantine.py`: writable git directories, and links of denied names.
+        # What no mount can hold in place, for `quarantine.py`: writable git directories, the worktrees around them,
+        # and links of denied names.
         self.git_directories: list[str] = []
+        self.worktrees: list[str] = []
         self.links: list[str] = []
 
     def in_order(self) -> tuple[Mask, ...]:
@@ -251,6 +253,8 @@ class Search:
         if not read_only:
             self.add(folder, MaskKind.PIN)
             self.git_directories.append(folder)
+            if os.path.basename(folder) == ".git" and self._read_only(os.path.dirname(folder)) is False:
+                self.worktrees.append(os.path.dirname(folder))
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
             if self._rules.read_denied(folder, entry.name):

@@ -118,7 +118,7 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
         visible=(*system, *(bind.path for bind in shown)),
         variables=tuple(sorted(survey.tools.variables.items())),
         git_config=GIT_CONFIG if spec.git_config else "",
-        known=remember(search.git_directories, search.links),
+        known=remember(search.git_directories, search.links, search.worktrees),
         notes=_notes(search.links),
     )
 

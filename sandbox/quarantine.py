@@ -4,7 +4,7 @@ links of denied names that lead elsewhere now. Renames them aside in their direc
 This is the half of the `existing-only` rules that a mount cannot give: a mount needs something that is there. What
 happens on the host while CMD still runs is not covered.
 
-    known = remember(git_directories, links)    # at launch, before CMD
+    known = remember(git_directories, links, worktrees)    # at launch, before CMD
     findings = quarantine(known)                # when nothing runs in the wrap any more
 
 Directories are opened component by component without following links, and everything is done relative to the
@@ -39,7 +39,7 @@ class KnownFolder:
     """A directory at launch. `path` is resolved, `identity` its device and inode.
 
     `names` were there (lower case), `links` are those of them that were symlinks and are watched (as written).
-    `is_git` says that it is a git directory, `holds_git` that it holds one named `.git` and was no repository itself.
+    `is_git` says that it is a git directory, `holds_git` that it is a worktree around one and none itself.
     """
 
     path: str
@@ -57,22 +57,25 @@ class Known:
     folders: tuple[KnownFolder, ...] = ()
 
 
-def remember(git_directories: Collection[str], links: Collection[str] = ()) -> Known:
+def remember(
+    git_directories: Collection[str], links: Collection[str] = (), worktrees: Collection[str] = ()
+) -> Known:
     """Notes what is there. All paths are absolute; those of the directories are resolved.
 
-    `git_directories` and the directories of `links` are the writable ones that a launch found.
+    `git_directories`, the directories of `links` and `worktrees` (which hold a `.git` directory) are the writable
+    ones that a launch found.
     """
     watched: dict[str, set[str]] = {path: set() for path in git_directories}
     for link in links:
         watched.setdefault(os.path.realpath(os.path.dirname(link)), set()).add(os.path.basename(link))
-    for path in git_directories:
-        if os.path.basename(path) == ".git":
-            watched.setdefault(os.path.dirname(path), set())
-    found = (_look(path, names, path in set(git_directories)) for path, names in watched.items())
+    for path in worktrees:
+        watched.setdefault(path, set())
+    own, around = frozenset(git_directories), frozenset(worktrees)
+    found = (_look(path, names, path in own, path in around) for path, names in watched.items())
     return Known(tuple(folder for folder in found if folder is not None))
 
 
-def _look(path: str, watched: set[str], is_git: bool) -> KnownFolder | None:
+def _look(path: str, watched: set[str], is_git: bool, holds_git: bool) -> KnownFolder | None:
     """A directory as it is now; None when it is gone."""
     try:
         identity = _identity(os.stat(path, follow_symlinks=False))
@@ -87,7 +90,7 @@ def _look(path: str, watched: set[str], is_git: bool) -> KnownFolder | None:
         frozenset(name.lower() for name in names),
         tuple((name, link) for name, link in links.items() if link is not None),
         is_git,
-        holds_git=not is_git and ".git" in names and not is_git_directory(path),
+        holds_git and not is_git_directory(path),
     )
 
 
@@ -151,7 +154,7 @@ def _compare(folder: KnownFolder, descriptor: int) -> list[str]:
         if folder.is_git and name.lower() in GIT_DENIED and (replaced or name.lower() not in folder.names):
             findings.append(_move(folder.path, name, descriptor, "was not there before"))
     for name, link in folder.links:
-        if name in names and not _is_same(folder.path, name, link):
+        if name in names and _link(folder.path, name) != link:
             findings.append(_move(folder.path, name, descriptor, "was a link to something else before"))
     there = {name.lower() for name in names}
     if folder.holds_git and there >= BARE_NAMES:
@@ -186,11 +189,6 @@ def _open_up(descriptor: int) -> None:
         os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(os.fstat(descriptor).st_mode) | stat.S_IRWXU)
     except OSError:
         pass  # what follows fails as well, and says so
-
-
-def _is_same(folder: str, name: str, before: Link) -> bool:
-    now = _link(folder, name)
-    return now == before
 
 
 def _move(folder: str, name: str, descriptor: int, reason: str) -> str:

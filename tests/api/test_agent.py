@@ -151,7 +151,7 @@ def test_nothing_that_is_sent_is_logged() -> None:
 
 def test_forms_are_not_read() -> None:
     async def test(port: int) -> None:
-        line, _, _ = await ask(port, LOUD["no boundary"].replace(b"Host: a", b"Connection: close"))
+        line, _, _ = await ask(port, LOUD["no boundary"].replace(b"Host: a", b"Host: a\r\nConnection: close"))
         assert line == "HTTP/1.1 405 Method Not Allowed"
 
     run(test)

@@ -413,8 +413,7 @@ def test_dialling_that_is_given_up(later: int) -> None:
     def talk(wire: Wire) -> None:
         wire.head()
         wire.send(b"HTTP/1.1 200 OK\r\n\r\n")
-        assert wire.rest() == b""
-        ended.append("hung up on")
+        wire.rest()
 
     async def act(dialled: Coroutine[Any, Any, Peer]) -> None:
         async def work() -> None:
@@ -432,7 +431,6 @@ def test_dialling_that_is_given_up(later: int) -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     peers: list[Peer] = []
-    ended: list[str] = []
     before = len(os.listdir("/dev/fd"))
     dialling(talk, act)
     assert len(os.listdir("/dev/fd")) == before

@@ -459,8 +459,12 @@ def test_links_and_repositories_are_noted(tmp_path: Path) -> None:
     assert sorted(os.path.relpath(path, tmp_path) for path in found.git_directories) == [
         "kept/.git", "kept/.git/worktrees/one",
     ]  # fmt: skip
+    assert found.worktrees == [f"{tmp_path}/kept"]
     found = search(tmp_path, read_only=True)
-    assert (found.links, found.git_directories) == ([], [])
+    assert (found.links, found.git_directories, found.worktrees) == ([], [], [])
+    alone = Search(NameRules(FileRules()), {f"{tmp_path}/kept/.git": False}, ())
+    alone.walk(f"{tmp_path}/kept/.git", read_only=False)
+    assert (len(alone.git_directories), alone.worktrees) == (2, [])
 
 
 # --- Limits ---------------------------------------------------------------------------------------

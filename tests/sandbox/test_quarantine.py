@@ -164,7 +164,7 @@ def test_worktree_that_became_a_repository(tmp_path: Path) -> None:
     """Without a HEAD `.git` is none; then git takes the directory around it, if that is one."""
     git = repository(tmp_path / ".git", "config")
     (tmp_path / "refs").mkdir()
-    known = remember([str(git)])
+    known = remember([str(git)], worktrees=[str(tmp_path)])
     repository(tmp_path, "config")
     (git / "HEAD").rename(git / "HEAD.old")
     findings = quarantine(known)
@@ -177,7 +177,14 @@ def test_worktree_that_became_a_repository(tmp_path: Path) -> None:
 def test_worktree_that_was_a_repository(tmp_path: Path) -> None:
     repository(tmp_path)
     git = repository(tmp_path / ".git")
-    assert quarantine(remember([str(git)])) == ()
+    assert quarantine(remember([str(git)], worktrees=[str(tmp_path)])) == ()
+
+
+def test_repository_around_one_that_is_bound_alone(tmp_path: Path) -> None:
+    """The directory around it is not the wrap's: nothing is touched there."""
+    known = remember([str(repository(tmp_path / ".git"))])
+    repository(tmp_path)
+    assert quarantine(known) == ()
 
 
 def test_findings_are_printable(tmp_path: Path) -> None:
@@ -276,7 +283,7 @@ def plan_of(place: Place) -> Known:
     [
         'mkdir evil; cp -r .git/HEAD .git/objects .git/refs .git/config evil/; TRAP; echo ../evil >.git/commondir',
         'cp -r .git/HEAD .git/objects .git/refs .git/config .; rm .git/HEAD; TRAP_HERE',
-        'mkdir evil; cp -r .git/HEAD .git/objects .git/refs .git/config evil/; TRAP; ln -s evil/commondir .git/;'
+        'mkdir evil; cp -r .git/HEAD .git/objects .git/refs .git/config evil/; TRAP; ln -s ../evil/commondir .git/;'
         ' echo ../evil >evil/commondir',
     ],
 )  # fmt: skip
