@@ -2,6 +2,7 @@
 
 cli.py         argv, environment, exit status; imports the rest when it is needed
 run.py         composition root of `run`: config, wrap, session, proxies, command, teardown
+terminal.py    where the command stands on a terminal, and the terminal as it was; signals.py passes signals on
 demo.py        `demo`: the main job against targets of its own on loopback
 config/        YAML into frozen values, every problem at once
 allowlists.py  reads the shipped lists

@@ -48,14 +48,15 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     _log_to_stderr()
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
+        group = find_group()  # before there are processes of our own, whose ends take their time
         plan = make_plan(options, environ)
+        plan = replace(plan, spec=replace(plan.spec, group=group))
         imports = threading.Thread(target=_import_slowly, name="imports", daemon=True)
         imports.start()
         _make_state_directory(plan.spec.state_dir)
         log = _open_log(plan)
         stack.callback(_close_log, log)
         stack.enter_context(terminal_kept())
-        plan = replace(plan, spec=replace(plan.spec, group=find_group()))
         running = plan.choice.backend.launch(plan.spec)
         stack.callback(running.destroy)
         _say(plan.choice.line)

@@ -22,7 +22,7 @@ from sandbox.sockets import find_sockets, is_socket
 ENTRY_LIMIT = 1_000_000
 # Entries below installed packages and in git's own folders, where only sockets are looked for: that is several times
 # as fast, and the largest installations stay below this.
-PACKAGE_ENTRY_LIMIT = 3_000_000
+PACKAGE_ENTRY_LIMIT = 2_000_000
 # Mounts of one launch, pins among them. bubblewrap takes 9000 arguments and a mount needs three; and it looks at all
 # mounts for each one: this many take five seconds.
 MASK_LIMIT = 2_000

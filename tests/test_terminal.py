@@ -148,8 +148,7 @@ while True:
 @both_ways
 def test_signal_for_the_whole_group_is_passed_on(tmp_path: Path, way: tuple[str, ...]) -> None:
     """As an orchestrator sends it."""
-    process = Console(tmp_path).start(sys.executable, "-c", TELLS, options=way, process_group=0,
-                                      preexec_fn=os.setsid)  # fmt: skip
+    process = Console(tmp_path).start(sys.executable, "-c", TELLS, options=way, start_new_session=True)
     assert hear(process) == b"ready 1"
     os.killpg(process.pid, signal.SIGINT)
     done = end(process)
@@ -160,7 +159,7 @@ def test_signal_for_the_whole_group_is_passed_on(tmp_path: Path, way: tuple[str,
 def test_killed_group_leaves_no_process(tmp_path: Path, way: tuple[str, ...]) -> None:
     console = Console(tmp_path)
     process = console.start(
-        "sh", "-c", "sleep 1000 & echo ready; exec sleep 1000", options=way, preexec_fn=os.setsid
+        "sh", "-c", "sleep 1000 & echo ready; exec sleep 1000", options=way, start_new_session=True
     )
     assert hear(process) == b"ready"
     with watched(process.pid) as pids:

@@ -4,6 +4,7 @@ mitmproxy's own dispatcher logs an addon's exception and goes on; here an except
 """
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -83,6 +84,7 @@ class Hooks:
         return [hook for hook in found if callable(hook)]
 
 
+_numbers: Final = itertools.count(1)
 _CLIENT: Final = Client(peername=("", 0), sockname=("", 0), state=ConnectionState.OPEN)
 _SERVER: Final = GuardedServer(address=None)
 _FLOW: Final = http.HTTPFlow(_CLIENT, _SERVER, True)
@@ -104,7 +106,9 @@ _REQUEST_DATA: Final = http.RequestData(
 
 def client_of(mode: EgressMode, peername: tuple[str, int], sockname: tuple[str, int]) -> Client:
     """mitmproxy's view of a client that has connected."""
-    return _copy(_CLIENT, peername=peername, sockname=sockname, proxy_mode=mode)
+    return _copy(
+        _CLIENT, id=f"client-{next(_numbers)}", peername=peername, sockname=sockname, proxy_mode=mode
+    )
 
 
 def guarded_server(attempt: Attempt) -> GuardedServer:
@@ -116,17 +120,19 @@ def guarded_server(attempt: Attempt) -> GuardedServer:
 def connect_flow(client: Client, server: GuardedServer) -> http.HTTPFlow:
     """The flow of a CONNECT request."""
     attempt = server.guard.attempt
-    authority = f"{attempt.host}:{attempt.port}".encode()
     request = _copy(
-        _REQUEST_DATA, host=attempt.host, port=attempt.port, method=b"CONNECT", authority=authority
+        _REQUEST_DATA,
+        host=attempt.host,
+        port=attempt.port,
+        method=b"CONNECT",
+        authority=f"{attempt.host}:{attempt.port}".encode(),
+        headers=_headers(()),
     )
     return _flow(client, server, request)
 
 
 def request_flow(client: Client, server: GuardedServer, head: RequestHead) -> http.HTTPFlow:
     """The flow of a plain request whose body has not been read."""
-    headers = object.__new__(http.Headers)
-    headers.fields = tuple(head.fields)
     request = _copy(
         _REQUEST_DATA,
         host=server.guard.attempt.host,
@@ -135,7 +141,7 @@ def request_flow(client: Client, server: GuardedServer, head: RequestHead) -> ht
         scheme=b"http",
         path=head.target,
         http_version=b"HTTP/1.1" if head.version else b"HTTP/1.0",
-        headers=headers,
+        headers=_headers(tuple(head.fields)),
     )
     return _flow(client, server, request)
 
@@ -152,6 +158,12 @@ def _flow(client: Client, server: GuardedServer, data: http.RequestData) -> http
         metadata={},
         live=True,
     )
+
+
+def _headers(fields: tuple[tuple[bytes, bytes], ...]) -> http.Headers:
+    headers = object.__new__(http.Headers)
+    headers.fields = fields
+    return headers
 
 
 def _copy[T](finished: T, **changed: object) -> T:

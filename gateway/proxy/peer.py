@@ -27,9 +27,9 @@ class Peer:
     """One end of a connection. Changes; one coroutine at a time reads and one writes.
 
     `readable` is a guess (false: certainly nothing to read), `ending` whether the kernel said that the other end has
-    finished or failed. `deadline` is in seconds of the listener's clock; whoever sweeps calls `expire` when it has
-    passed. `bytes_in` and `bytes_out` count what was read from and sent to this peer. `takes_nothing`: sending has
-    failed; what the other end said before can be read, up to its end.
+    finished or failed, or that a short read may have more behind it. `deadline` is in seconds of the listener's clock;
+    whoever sweeps calls `expire` when it has passed. `bytes_in` and `bytes_out` count what was read from and sent to
+    this peer. `takes_nothing`: sending has failed; what the other end said before can be read, up to its end.
     """
 
     __slots__ = (

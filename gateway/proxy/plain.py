@@ -115,7 +115,12 @@ class _Exchange:
             return None
         upstream = self._connection.upstream
         assert upstream is not None
-        await upstream.send(self._request.forwarded())
+        try:
+            await upstream.send(self._request.forwarded())
+        except OSError:
+            # A kept connection that died between two requests.
+            await self._fail(UpstreamError(Code.UNREACHABLE, "the host hung up"))
+            return None
         self._client.deadline = NEVER
         # A client that is gone waits for no answer, however long the server takes for it.
         self._client.on_reset = upstream.abort

@@ -18,7 +18,8 @@ from typing import Any, Final, TypeVarTuple
 
 READABLE: Final = 1
 WRITABLE: Final = 2
-# The other end has finished or failed: reading goes on until it says so.
+# The other end has finished or failed, or has marked a byte as urgent, at which a read stops short: reading goes on
+# until it finds the end, or nothing.
 ENDING: Final = 4
 
 Handler = Callable[[int], None]
@@ -159,20 +160,21 @@ def running_reactor() -> Reactor:
 if sys.platform == "linux":
     _READ: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
     _WRITE: Final = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
-    _END: Final = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
-    _INTEREST: Final = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
+    _END: Final = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR | select.EPOLLPRI
+    _INTEREST: Final = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLPRI | select.EPOLLET
     # What an epoll mask means to a handler; a byte long, but for RDHUP.
     _MEANING: Final = {
         mask: (READABLE if mask & _READ else 0)
         | (WRITABLE if mask & _WRITE else 0)
         | (ENDING if mask & _END else 0)
-        for bits in range(32)
+        for bits in range(64)
         for mask in [
             (select.EPOLLIN if bits & 1 else 0)
             | (select.EPOLLOUT if bits & 2 else 0)
             | (select.EPOLLERR if bits & 4 else 0)
             | (select.EPOLLHUP if bits & 8 else 0)
             | (select.EPOLLRDHUP if bits & 16 else 0)
+            | (select.EPOLLPRI if bits & 32 else 0)
         ]
     }
 

@@ -1,5 +1,9 @@
 """The bounds as decided; how each is kept is tested where it is kept."""
 
+import re
+from itertools import pairwise
+from pathlib import Path
+
 import pytest
 
 from gateway.policy.limits import Limits
@@ -34,3 +38,11 @@ def test_bounds_fit_together() -> None:
     # Looked at often enough that no deadline passes unnoticed for long.
     assert bounds.SWEEP < bounds.LINGER < bounds.HANDSHAKE < Limits().idle
     assert bounds.LOOKUPS_PER_SESSION < bounds.LOOKUPS
+
+
+def test_every_bound_has_its_reason() -> None:
+    """A comment above it says what it counts; two bounds may share one."""
+    lines = Path(bounds.__file__).read_text(encoding="utf-8").splitlines()
+    for before, line in pairwise(lines):
+        if re.match(r"[A-Z_]+: Final", line):
+            assert re.match(r"# [A-Z].*[.a-z)]$|[A-Z_]+: Final", before), line

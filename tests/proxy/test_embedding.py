@@ -160,6 +160,7 @@ def test_client() -> None:
     made = Client(peername=("", 0), sockname=("", 0))
     assert vars(client).keys() == vars(made).keys()
     other = client_of(mode, ("127.0.0.1", 5001), ("127.0.0.1", 8080))
+    assert client.id != other.id
     assert client.peername == ("127.0.0.1", 5000)
     assert other.peername == ("127.0.0.1", 5001)
 
@@ -210,6 +211,50 @@ def test_flows_share_nothing(attempt: Attempt) -> None:
     client, server = client_of(egress_mode("s1"), ("", 0), ("", 0)), guarded_server(attempt)
     first, second = connect_flow(client, server), connect_flow(client, server)
     first.request.method = "GET"
+    first.request.headers["X"] = "1"
+    first.request.host = "other.test"
     first.metadata["x"] = 1
-    assert second.request.method == "CONNECT"
-    assert second.metadata == {}
+    first.comment = "mine"
+    for flow in (second, connect_flow(client, server)):
+        assert (flow.request.method, flow.request.host) == ("CONNECT", GOOD)
+        assert len(flow.request.headers) == 0
+        assert (flow.metadata, flow.comment) == ({}, "")
+
+
+def test_flow_is_as_mitmproxy_made_it(attempt: Attempt) -> None:
+    """An addon may use whatever a flow has: nothing is missing that a constructor would have set."""
+    client, server = client_of(egress_mode("s1"), ("", 0), ("", 0)), guarded_server(attempt)
+    made = http.HTTPFlow(Client(peername=("", 0), sockname=("", 0)), Server(address=None), True)
+    made.request = http.Request.make("GET", f"http://{GOOD}:443/")
+    head = read_request(f"GET http://{GOOD}:443/ HTTP/1.1\r\nHost: {GOOD}\r\n\r\n".encode())
+    for flow in (connect_flow(client, server), request_flow(client, server, head)):
+        assert vars(flow).keys() == vars(made).keys()
+        assert vars(flow.request.data).keys() == vars(made.request.data).keys()
+        assert vars(flow.request.headers).keys() == vars(made.request.headers).keys()
+        assert flow.request.timestamp_end is None
+
+
+def test_hooks_that_wait_and_hooks_that_do_not() -> None:
+    """In the addons' order, whatever kind they are."""
+
+    class Quick:
+        def __init__(self, name: str, notes: list[str]) -> None:
+            self.name = name
+            self._notes = notes
+
+        def server_connect(self, data: object) -> None:
+            self._notes.append(f"{self.name} {data}")
+
+    async def scenario() -> None:
+        notes: list[str] = []
+        hooks = Hooks(
+            [Quick("one", notes), Noting("two", notes), Quick("three", notes), Noting("four", notes)]
+        )
+        waiting = hooks.fire("server_connect", "y")
+        assert notes == ["one y"]
+        assert waiting is not None
+        await waiting
+        assert notes == ["one y", "two waited for y", "three y", "four waited for y"]
+        await hooks.done()
+
+    with_hooks(scenario)

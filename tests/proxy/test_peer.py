@@ -516,3 +516,18 @@ def test_readiness_that_was_about_another_socket() -> None:
         assert await peer.receive() == b"y"
 
     alone(scenario)
+
+
+def test_urgent_byte() -> None:
+    """A read stops short at it; what stands behind it is read all the same, without anything new to tell of it."""
+
+    async def scenario(peer: Peer, far: socket.socket) -> None:
+        far.send(b"before")
+        far.send(b"!", socket.MSG_OOB)
+        far.send(b"after")
+        got = b""
+        while len(got) < 11:
+            got += await peer.receive()
+        assert got == b"beforeafter"
+
+    alone(scenario, tcp=True)

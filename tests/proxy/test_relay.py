@@ -883,3 +883,21 @@ def test_pipes_are_given_back() -> None:
         for ending in ("empty", "full", "half closed", "reset"):
             cycle(ending)
     assert len(os.listdir("/dev/fd")) <= before
+
+
+@both_ways
+def test_urgent_byte(upwards: bool) -> None:
+    """A read stops short at it, which must not pass for the end of what there is. The byte itself is not passed on: no
+    program that a tunnel is for asks for it."""
+
+    async def scenario(ends: Ends) -> None:
+        source, sink = (ends.client, ends.server) if upwards else (ends.server, ends.client)
+        ends.tunnel().start()
+        await turns()
+        source.send(b"before")
+        source.send(b"!", socket.MSG_OOB)
+        source.send(b"after")
+        await until(lambda: arrived(sink, 11))
+        assert sink.recv(100) == b"beforeafter"
+
+    over_tcp(scenario)

@@ -156,6 +156,21 @@ def test_every_path_rule_has_a_folder_before_it() -> None:
     assert all("/" in path and not path.startswith("/") for path in WRITE_DENIED_PATHS)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (".claude", True),
+        (".Claude", True),
+        ("fish", True),
+        (".config", False),
+        ("hooks", False),
+        ("claude", False),
+    ],
+)
+def test_directories_with_denied_entries(name: str, expected: bool) -> None:
+    assert SHIPPED.leads_to_denied(name) is expected
+
+
 def test_unsearched_folders_are_those_of_installed_packages() -> None:
     assert {"node_modules", "site-packages"} == UNSEARCHED_FOLDERS
 

@@ -423,7 +423,7 @@ def test_protected_name_is_not_replaced_by_way_of_its_folder(place: Place, path:
                 (place.worktree / repository / folder).mkdir(parents=True, exist_ok=True)
             place.write(place.worktree / repository / "HEAD", "ref: refs/heads/main\n")
     script = f"""
-    mv {moved} aside 2>/dev/null && echo moved; mv -T {moved} /tmp/aside 2>/dev/null
+    mv {moved} {moved}.aside 2>/dev/null && echo moved; mv -T {moved} /tmp/aside 2>/dev/null
     rm -rf {moved} 2>/dev/null && echo removed
     mkdir -p $(dirname {path}); (echo evil >{path}) 2>/dev/null && echo wrote
     echo new >{moved}/new; rm -f {moved}/new || echo closed"""

@@ -16,6 +16,8 @@ from sandbox.paths import (
     TOOLCHAIN_PROOFS,
     base_interpreter,
     find_program,
+    has_mark,
+    holds_python,
     install_prefixes,
     is_program_folder,
     is_toolchain,
@@ -103,6 +105,12 @@ def test_marks(tmp_path: Path) -> None:
     assert not is_toolchain(str(tmp_path), TOOLCHAIN_PROOFS)
     (tmp_path / "lib/python3.13").mkdir(parents=True)
     assert is_toolchain(str(tmp_path), TOOLCHAIN_PROOFS)
+    # a Python's library is no proof by itself: somebody's project may have one
+    assert holds_python(str(tmp_path))
+    assert not has_mark(str(tmp_path), TOOLCHAIN_PROOFS)
+    (tmp_path / "lib/pkgconfig").mkdir()
+    assert has_mark(str(tmp_path), TOOLCHAIN_PROOFS)
+    assert not holds_python(f"{tmp_path}/lib")
 
 
 # --- More of the same: odd, hostile and broken ----------------------------------------------------

@@ -37,13 +37,13 @@ def names(folder: Path) -> set[str]:
 
 # --- Repositories ---------------------------------------------------------------------------------
 
-NEW: dict[str, Callable[[Path], None]] = {
-    "commondir": lambda git: (git / "commondir").write_text("../evil\n") and None,
-    "config": lambda git: (git / "config").touch(),
-    "config.worktree": lambda git: (git / "config.worktree").touch(),
-    "hooks": lambda git: (git / "hooks").mkdir(),
-    "gitdir": lambda git: os.mkfifo(git / "gitdir"),
-    "COMMONDIR": lambda git: (git / "COMMONDIR").touch(),
+NEW: dict[str, Callable[[Path], object]] = {
+    "commondir": lambda path: path.write_text("../evil\n"),
+    "config": Path.touch,
+    "config.worktree": Path.touch,
+    "hooks": Path.mkdir,
+    "gitdir": os.mkfifo,
+    "COMMONDIR": Path.touch,
 }
 
 
@@ -57,7 +57,7 @@ def test_new_name_is_moved_aside(tmp_path: Path, name: str, link: bool) -> None:
         (tmp_path / "outside").mkdir()
         (git / name).symlink_to(tmp_path / "outside")
     else:
-        NEW[name](git)
+        NEW[name](git / name)
     (finding,) = quarantine(known)
     assert finding == f"{git}/{name} was not there before: renamed to {name}{ASIDE}"
     assert names(git) == {"objects", "refs", "HEAD", f"{name}{ASIDE}"}

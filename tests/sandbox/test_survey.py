@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -151,7 +152,7 @@ def test_what_the_worktree_points_to_is_not_shown(place: Place) -> None:
     assert done.stdout == ""
 
 
-PLANTED = {
+PLANTED: dict[str, Callable[[Place, Path], object]] = {
     # how the worktree leads to it
     "a link": lambda place, tool: link(place.worktree / ".venv/bin/zz", tool),
     "a first line": lambda place, tool: place.write(place.worktree / ".venv/bin/zz", f"#!{tool}\n", 0o755),
@@ -169,6 +170,8 @@ def test_another_project_is_not_shown(place: Place, way: str, mark: str) -> None
     project = place.home / "project"
     for name in ("notes", "src/secret", "docs/plan", mark):
         place.write(project / name, "private\n")
+    if mark == "pyvenv.cfg":
+        place.write(project / mark, f"home = {project}/bin\n")
     is_toolchain = mark.startswith("lib/node_modules")
     if is_toolchain:
         place.write(project / ".git/config", "private\n")
