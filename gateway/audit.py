@@ -45,6 +45,7 @@ class EventKind(StrEnum):
     SESSION = "session"
     EGRESS = "egress"
     CONFIG = "config"
+    VIOLATION = "violation"
 
 
 @dataclass(frozen=True, slots=True)

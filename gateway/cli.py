@@ -163,7 +163,10 @@ def _add_run(commands: _Commands) -> None:
     run.add_argument("--allow", metavar="DOMAIN", action="append", default=[], help="allow one more domain")
     run.add_argument("--no-network", action="store_true", help="refuse every connection")
     run.add_argument(
-        "--workspace", metavar="NAME", default="default", help="one home and caches for all its runs (else one per worktree)"
+        "--workspace",
+        metavar="NAME",
+        default="default",
+        help="one home and caches for all its runs (else one per worktree)",
     )
     run.add_argument("--agent", metavar="ID", help="stands on every record")
     run.add_argument("--session", metavar="ID", help="the new session's id (default: a random one)")

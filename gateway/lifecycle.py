@@ -72,6 +72,18 @@ def open_session(
     return session
 
 
+def record_violation(session: Session, log: AuditLog, finding: str) -> None:
+    """Records what a wrapped process left behind against the file rules; `finding` is one line that names the path."""
+    fields = {
+        "action": "file-write-create",
+        "target": finding,
+        "rule": "file_rules",
+        "raw": finding,
+        "count": 1,
+    }
+    log.append(AuditEvent(EventKind.VIOLATION, fields, session))
+
+
 def close_session(
     session: Session, sessions: Sessions, log: AuditLog, *, exit_status: int | None = None
 ) -> None:

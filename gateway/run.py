@@ -22,7 +22,7 @@ from typing import Any, Final
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.authorizer import Authorizer, Counts
 from gateway.errors import AuditError, GatewayError
-from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session
+from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session, record_violation
 from gateway.plan import Plan, RunOptions, make_plan
 from gateway.policy.wording import printable, printable_lines
 from gateway.session import ProcessGroup, Session, Sessions
@@ -60,11 +60,13 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         running = plan.choice.backend.launch(plan.spec)
         stack.callback(running.destroy)
         _say(plan.choice.line)
+        for note in running.notes:
+            _say(f"agent-gateway: {note}")
         _raise_descriptor_limit()
         imports.join()
         status, counts = _in_loop(_serve(plan, environ, log, running, signals))
     if not options.quiet:
-        _say(_closing_line(counts, log))
+        _say(_closing_line(counts, len(running.findings), log))
     return status
 
 
@@ -82,7 +84,7 @@ async def _serve(
         environment = _environment(plan, environ, running, secret)
         session = _open_session(plan, environment, secret, sessions, log)
         ending = _Ending()
-        stack.callback(ending.close, session, sessions, log)
+        stack.callback(ending.close, session, sessions, log, running)
         stack.callback(running.destroy)
         proxies = await stack.enter_async_context(Proxies(door))
         ports = running.endpoints
@@ -157,9 +159,12 @@ class _Ending:
     def __init__(self) -> None:
         self.status: int | None = None
 
-    def close(self, session: Session, sessions: Sessions, log: AuditLog) -> None:
+    def close(self, session: Session, sessions: Sessions, log: AuditLog, running: Running) -> None:
         """The last thing of a session; a log that says no is said loudly, since nothing else can be done."""
         try:
+            for finding in running.findings:
+                _say(f"agent-gateway: {finding}")
+                record_violation(session, log, finding)
             close_session(session, sessions, log, exit_status=self.status)
         except AuditError as error:
             _log.error("the end of the session is not recorded: %s", error)
@@ -311,8 +316,8 @@ def _say(line: str) -> None:
         os.write(2, f"{printable(line)}\n".encode())
 
 
-def _closing_line(counts: Counts, log: AuditLog) -> str:
+def _closing_line(counts: Counts, violations: int, log: AuditLog) -> str:
     return (
         f"agent-gateway: {counts.allowed} connections allowed, {counts.denied} denied; "
-        f"0 pushes forwarded, 0 refused; 0 violations; log: {log.path}"
+        f"0 pushes forwarded, 0 refused; {violations} violations; log: {log.path}"
     )

@@ -106,9 +106,7 @@ IMPURE_CALLS = frozenset({"open", "print", "input", "exec", "eval", "compile", "
 
 PRINTERS = frozenset({"gateway.cli", "gateway.run", "gateway.demo"})
 # Programs: what the shell or the wrap starts. Anywhere else, arguments and environment are parameters.
-PROGRAMS = frozenset(
-    {"gateway.cli", "gateway.__main__", "sandbox.stub", "sandbox.connect", "sandbox.keeper"}
-)
+PROGRAMS = frozenset({"gateway.cli", "gateway.__main__", "sandbox.stub", "sandbox.connect", "sandbox.keeper"})
 PROCESS_STATE = frozenset({"os.environ", "os.getenv", "os.environb", "os.putenv", "sys.argv", "sys.exit"})
 # Module -> functions that may catch everything: the door, and the tops of threads and tasks.
 CATCHERS: dict[str, frozenset[str]] = {

@@ -275,6 +275,19 @@ def test_closing_line_counts(tmp_path: Path, way: tuple[str, ...]) -> None:
     assert refused == [("refused", "refused.test", "not_listed")] * 2
 
 
+def test_what_git_would_obey_is_moved_aside_and_recorded(tmp_path: Path) -> None:
+    """A new `.git/commondir` gives git on the host another configuration; rules for what exists cannot forbid it."""
+    console = Console(tmp_path)
+    trap = "mkdir evil && cp -r .git/HEAD .git/objects .git/refs .git/config evil/ && echo ../evil >.git/commondir"
+    subprocess.run(["git", "init", "-q", str(console.work)], check=True)
+    done = console.run("sh", "-c", trap, options=ON)
+    assert done.status == 0
+    assert not (console.work / ".git/commondir").exists()
+    assert "commondir" in done.said[1] and "1 violations" in done.said[2]
+    (record,) = console.records("violation")
+    assert record["action"] == "file-write-create" and "commondir" in str(record["target"])
+
+
 # --- Streams --------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,14 @@ class Running(Protocol):
     def inside(self) -> Inside:
         """Home, PATH and the like inside the wrap."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of this wrap, a line each; usually nothing."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """After `destroy`: what CMD left that git on the host would have obeyed, and what became of it."""
+
     def start(
         self, argv: Sequence[str], environment: Mapping[str, str], workdir: str, ignored: Collection[int] = ()
     ) -> None:

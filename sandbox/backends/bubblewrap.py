@@ -26,6 +26,7 @@ from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, WORD_DEADL
 from sandbox.handover import Child, encode_word, open_channel, read_complaint, still_open, take_listeners
 from sandbox.layout import CONNECT, NAMESPACES, STUB
 from sandbox.mounts import GATEWAY_PORT, HTTP_PORT, SOCKS_PORT, WrapPlan, plan_wrap
+from sandbox.quarantine import quarantine
 from sandbox.seccomp import build_filter
 from sandbox.spec import SandboxSpec
 from sandbox.verify import verify_mounts
@@ -232,6 +233,9 @@ class Wrapped:
             roots=plan.visible,
             variables=dict(plan.variables),
         )
+        self.notes = plan.notes
+        self.findings: tuple[str, ...] = ()
+        self._known = plan.known
         self._group = group
         self._child = child
         self._channel: socket.socket | None = channel
@@ -301,6 +305,7 @@ class Wrapped:
         if self._child.wait(TEARDOWN_DEADLINE) is None:
             self._child.kill()
             self._child.wait(TEARDOWN_DEADLINE)
+        self.findings = quarantine(self._known)
         for listener in (self.http, self.socks, self.gateway):
             listener.close()
         for descriptor in (self._command_end, self._init_end, *self._pipes):

@@ -105,6 +105,8 @@ class Kept:
     ) -> None:
         self.http, self.socks, self.gateway = listeners
         self.endpoints = Endpoints(*(listener.getsockname()[1] for listener in listeners))
+        self.notes: tuple[str, ...] = ()
+        self.findings: tuple[str, ...] = ()
         self.inside = Inside(
             home=spec.user_home,
             path=":".join(path_folders(spec.search_path)),

@@ -41,7 +41,9 @@ class Bench:
         gateway = self.gateway
         reactor, session = gateway.loop.reactor, gateway.session
         gate = Gate(gateway.door, gateway.proxies.hooks, gateway.resolver, gateway.clock, reactor)
-        origin = Origin(session, limits, egress_mode(session.id), ("127.0.0.1", 0), lambda: self.further, lambda: 0.0)
+        origin = Origin(
+            session, limits, egress_mode(session.id), ("127.0.0.1", 0), lambda: self.further, lambda: 0.0
+        )
         return Connection(gate, origin, admission, Peer(near, reactor), ("127.0.0.1", 0), self.ended.append)
 
     def ask(self, port: int, host: str = GOOD) -> GuardedServer:

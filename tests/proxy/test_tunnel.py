@@ -52,7 +52,9 @@ def granted(folder: Path, *, port: int = 443, raw: bool = False) -> Iterator[Gra
             reactor, session = gateway.loop.reactor, gateway.session
             gate = Gate(gateway.door, gateway.proxies.hooks, gateway.resolver, gateway.clock, reactor)
             admission = Admission(0, Allowance(1.0, 0.0))
-            origin = Whose(session, ROOMY, egress_mode(session.id), ("127.0.0.1", 0), lambda: admission, lambda: 0.0)
+            origin = Whose(
+                session, ROOMY, egress_mode(session.id), ("127.0.0.1", 0), lambda: admission, lambda: 0.0
+            )
             connection = Connection(
                 gate, origin, admission, Peer(near, reactor), ("127.0.0.1", 0), lambda _: None
             )
