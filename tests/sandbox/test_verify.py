@@ -256,7 +256,7 @@ def test_real_wrap_is_the_planned_one(made: WrapPlan) -> None:
 def test_real_wrap_of_an_unusual_name(tmp_path: Path, name: str) -> None:
     for folder in (f"work/{name}/.vscode", "home"):
         (tmp_path / folder).mkdir(parents=True)
-    work = f"{tmp_path}/work/{name}"
+    work = f"{tmp_path}/tree/{name}"
     made = plan_wrap(
         SandboxSpec("session", "default", "", (SandboxBindMount(work, work),), user_home=f"{tmp_path}/home")
     )
