@@ -166,7 +166,7 @@ def _add_run(commands: _Commands) -> None:
         "--workspace",
         metavar="NAME",
         default="default",
-        help="one home and caches for all its runs (else one per worktree)",
+        help="one home for all its runs (else one per worktree)",
     )
     run.add_argument("--agent", metavar="ID", help="stands on every record")
     run.add_argument("--session", metavar="ID", help="the new session's id (default: a random one)")

@@ -254,7 +254,7 @@ def test_real_wrap_is_the_planned_one(made: WrapPlan) -> None:
 
 @pytest.mark.parametrize("name", ["a\u2028b", "a\rb", "a\nb", "a b\\", "\udcff"])
 def test_real_wrap_of_an_unusual_name(tmp_path: Path, name: str) -> None:
-    for folder in (f"work/{name}/.vscode", "home"):
+    for folder in (f"tree/{name}/.vscode", "home"):
         (tmp_path / folder).mkdir(parents=True)
     work = f"{tmp_path}/tree/{name}"
     made = plan_wrap(
