@@ -138,14 +138,21 @@ def test_request(row: str, request_: bytes, code: int, tmp_path: Path) -> None:
 
 def datagram_sockets() -> int:
     """Datagram sockets of this process."""
-    count = 0
-    for name in os.listdir("/dev/fd"):
-        try:
-            with socket.socket(fileno=os.dup(int(name))) as found:
-                count += found.type == socket.SOCK_DGRAM
-        except OSError:
-            continue
-    return count
+    return sum(map(_is_datagram, os.listdir("/dev/fd")))
+
+
+def _is_datagram(descriptor: str) -> bool:
+    copy = -1
+    try:
+        copy = os.dup(int(descriptor))
+        with socket.socket(fileno=copy) as found:
+            copy = -1
+            return found.type == socket.SOCK_DGRAM
+    except OSError:
+        return False  # no socket, or closed meanwhile
+    finally:
+        if copy >= 0:
+            os.close(copy)
 
 
 def test_udp_associate_opens_no_socket(tmp_path: Path) -> None:
