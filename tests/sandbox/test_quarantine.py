@@ -298,7 +298,7 @@ def test_git_of_the_host_runs_nothing_afterwards(place: Place, script: str, look
     )
     script = script.replace("TRAP_HERE", here).replace("TRAP", trap.replace("FILE", "evil/config"))
     place.sh(script)
-    aside = [path for path in place.worktree.rglob(f"*{MARK}*")]
+    aside = list(place.worktree.rglob(f"*{MARK}*"))
     assert aside
     if not looks:
         for path in aside:
