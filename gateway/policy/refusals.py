@@ -41,7 +41,7 @@ def refusal_message(decision: Decision, host: str, port: int) -> str:
     Says that this is the sandbox's policy, that nothing the process can try gets around it, and how to ask.
     `host` may be anything a client sent; it is escaped and cut.
     """
-    target = shown_host(host) + (f" port {port}" if port >= 0 else "")
+    target = (shown_host(host) or "this request") + (f" port {port}" if port >= 0 else "")
     ask = f"ask the operator to add it with `--allow {_askable(host)}` or under egress.allow in the config"
     how = _HOW.get(decision.code, ask)
     return (

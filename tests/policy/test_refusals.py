@@ -48,6 +48,11 @@ def test_a_refusal_without_a_port_names_none() -> None:
     assert "port -1" not in refusal_message(decision, "api.allowed.test:443x", -1)
 
 
+def test_a_refusal_without_a_host_is_a_sentence() -> None:
+    decision = Decision(Verdict.DENY, "built-in", "the request line is malformed", Code.MALFORMED_REQUEST)
+    assert "refused this request: the request line" in refusal_message(decision, "", -1)
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
