@@ -2,20 +2,27 @@
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from gateway.allowlists import load_shipped
 from gateway.authorizer import explain
-from gateway.config import check_config, compile_egress, find_config, load_config
+from gateway.config import Config, check_config, compile_egress, find_config, load_config
+from gateway.config.values import Workspace
 from gateway.errors import UsageError
-from gateway.policy.decision import Decision
+from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import EgressRequest, Transport
 from gateway.policy.hosts import HostError, PortError, parse_literal, split_authority
 from gateway.policy.lists import MAX_FILE, parse_list
+from gateway.policy.modes import Mode
 from gateway.policy.problem import Problem
+from gateway.policy.push import PushRequest, UpdateKind, decide_push
+from gateway.policy.refs import TAGS, full_name
 from gateway.policy.refusals import refusal_message, shown_host
+from gateway.policy.repositories import RepositoryError, RepositoryName, parse_repository
+from gateway.policy.rules import Subject, most_restrictive
 from gateway.policy.wording import printable
 
 _DEFAULT_PORT = 443
@@ -78,6 +85,109 @@ def _request(target: str) -> EgressRequest:
     except HostError as error:
         return EgressRequest(Transport.CONNECT, target, -1, malformed=str(error))
     return EgressRequest(Transport.CONNECT, host, port)
+
+
+@dataclass(frozen=True, slots=True)
+class PushQuestion:
+    """A push as the command line names it: a branch by its short name or in full, everything else in full.
+
+    Without `force` and `delete`, a branch is asked about twice, as new and as moved forward: which of the two it is,
+    only the repository knows. A tag that moves is always forced.
+    """
+
+    repository: str
+    refs: tuple[str, ...]
+    force: bool = False
+    delete: bool = False
+    mode: Mode = Mode.CHAT
+    workspace: str = "default"
+    agent: str = ""
+    space: str = ""
+
+    def kinds(self, ref: str) -> tuple[UpdateKind, ...]:
+        """What the push would do to this ref (full name)."""
+        tag = ref.startswith(TAGS)
+        if self.delete:
+            return (UpdateKind.DELETE,)
+        if self.force:
+            return (UpdateKind.TAG_MOVE if tag else UpdateKind.FORCE,)
+        return (UpdateKind.CREATE,) if tag else (UpdateKind.CREATE, UpdateKind.FAST_FORWARD)
+
+
+@dataclass(frozen=True, slots=True)
+class PushAnswer:
+    """The decision for every ref and kind of update. `notes` are what stands in the way of the push besides rules."""
+
+    repository: RepositoryName
+    decisions: tuple[tuple[PushRequest, Decision], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The most restrictive of all."""
+        return most_restrictive(decision.verdict for _, decision in self.decisions)
+
+    def as_json(self) -> dict[str, object]:
+        """For scripts: the names of the audit record."""
+        refs = [
+            {
+                "ref": request.ref,
+                "kind": request.kind.value,
+                "verdict": decision.verdict.value,
+                "code": decision.code,
+                "rule": decision.rule,
+                "reason": decision.reason,
+            }
+            for request, decision in self.decisions
+        ]
+        return {
+            "repository": str(self.repository),
+            "verdict": self.verdict.value,
+            "refs": refs,
+            "notes": list(self.notes),
+        }
+
+    def as_text(self) -> str:
+        """For people: ref, verdict, kinds, rule and reason; a line for all kinds that a rule decides alike."""
+        lines: dict[tuple[str, Verdict, str], tuple[list[str], str]] = {}
+        for request, decision in self.decisions:
+            kinds, _ = lines.get((request.ref, decision.verdict, decision.rule), ([], ""))
+            found = [*kinds, str(request.kind)], decision.reason
+            lines[request.ref, decision.verdict, decision.rule] = found
+        return "\n".join(
+            f"{verdict} {printable(ref)} {'/'.join(kinds)} ({rule}): {reason}"
+            for (ref, verdict, rule), (kinds, reason) in lines.items()
+        )
+
+
+def check_push(
+    question: PushQuestion, config_file: str | None, environ: Mapping[str, str], now: datetime
+) -> PushAnswer:
+    """What the rules say to a push at this moment (aware). ConfigError; UsageError for what is no repository."""
+    try:
+        repository = parse_repository(question.repository)
+    except RepositoryError as error:
+        raise UsageError(f"{question.repository[:200]!r} is no repository", str(error)) from None
+    config = load_config(find_config(config_file, environ), load_shipped())
+    subject = Subject(question.workspace, question.agent, question.space, question.mode, now)
+    requests = (
+        PushRequest(repository, ref, kind)
+        for ref in map(full_name, question.refs)
+        for kind in question.kinds(ref)
+    )
+    decisions = tuple((request, decide_push(config.rule_set, subject, request)) for request in requests)
+    return PushAnswer(repository, decisions, tuple(_notes(config, question.workspace, repository)))
+
+
+def _notes(config: Config, workspace: str, repository: RepositoryName) -> Iterator[str]:
+    linked = config.workspaces.get(workspace, Workspace()).repositories
+    if repository not in linked:
+        yield (
+            f"{repository} does not stand under workspaces.{workspace}.repositories: only a session in a worktree "
+            "of its own may push to it"
+        )
+    if config.github.app_id is None:
+        yield "github.app_id is not set: every push is refused until there is an App"
 
 
 def check_file(file: str | None, environ: Mapping[str, str]) -> tuple[Problem, ...]:

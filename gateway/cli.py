@@ -15,6 +15,7 @@ from gateway.policy.wording import printable, printable_lines
 
 USAGE: Final = 2
 FAILED: Final = 125
+_MODES: Final = ("chat", "review", "plan", "orchestrate")
 _VERSION: Final = f"agent-gateway {__version__}"
 
 _Command = Callable[[argparse.Namespace], int]
@@ -151,7 +152,7 @@ def _add_run(commands: _Commands) -> None:
     run.add_argument(
         "--backend", metavar="NAME", help="native, none or microvm (default: native where it works)"
     )
-    run.add_argument("--mode", choices=("chat", "review", "plan", "orchestrate"), default="chat")
+    run.add_argument("--mode", choices=_MODES, default="chat")
     run.add_argument("--repo", metavar="PATH", help="the worktree (default: the git worktree around here)")
     run.add_argument(
         "--bind", metavar="PATH[:ro]", action="append", default=[], help="make a path visible inside"
@@ -188,6 +189,7 @@ def _add_check(commands: _Commands) -> None:
     host.add_argument("--no-network", action="store_true")
     host.add_argument("--json", action="store_true")
     host.set_defaults(run_command=_check_host)
+    _add_check_push(subjects)
     config = _add(
         subjects,
         "config",
@@ -199,6 +201,31 @@ def _add_check(commands: _Commands) -> None:
     )
     config.add_argument("--json", action="store_true")
     config.set_defaults(run_command=_check_config)
+
+
+def _add_check_push(subjects: _Commands) -> None:
+    push = _add(
+        subjects,
+        "push",
+        "would this push be allowed?",
+        "What the rules say to a push of these refs: a branch by its short name (main) or in full, everything else in "
+        "full (refs/tags/v1). Without --force and --delete a branch is asked about twice, as new (create) and as moved "
+        "forward (fast-forward). Exit status, the most restrictive of all: 0 allowed, 1 refused, 3 asked first.",
+    )
+    push.add_argument("repository", metavar="OWNER/REPO")
+    push.add_argument("refs", metavar="REF", nargs="+")
+    kinds = push.add_mutually_exclusive_group()
+    kinds.add_argument(
+        "--force", action="store_true", help="an update that is no fast-forward, or a moved tag"
+    )
+    kinds.add_argument("--delete", action="store_true", help="the deletion of the refs")
+    push.add_argument("--mode", choices=_MODES, default="chat")
+    push.add_argument("--workspace", metavar="NAME", default="default")
+    push.add_argument("--agent", metavar="ID", default="")
+    push.add_argument("--space", metavar="ID", default="")
+    push.add_argument("--config", metavar="F")
+    push.add_argument("--json", action="store_true")
+    push.set_defaults(run_command=_check_push)
 
 
 def _add_demo(commands: _Commands) -> None:
@@ -246,6 +273,30 @@ def _check_host(options: argparse.Namespace) -> int:
     answer = check_host(options.target, options.config, options.allow, not options.no_network, os.environ)
     print(json.dumps(answer.as_json()) if options.json else answer.as_text())
     return 0 if answer.allowed else 1
+
+
+def _check_push(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from gateway.check import PushQuestion, check_push
+    from gateway.policy.decision import Verdict
+    from gateway.policy.modes import Mode
+
+    question = PushQuestion(
+        repository=options.repository,
+        refs=tuple(options.refs),
+        force=options.force,
+        delete=options.delete,
+        mode=Mode(options.mode),
+        workspace=options.workspace,
+        agent=options.agent,
+        space=options.space,
+    )
+    answer = check_push(question, options.config, os.environ, datetime.now(UTC))
+    print(json.dumps(answer.as_json()) if options.json else answer.as_text())
+    if not options.json:
+        _say(*answer.notes)
+    return {Verdict.ALLOW: 0, Verdict.DENY: 1, Verdict.ASK: 3}[answer.verdict]
 
 
 def _check_config(options: argparse.Namespace) -> int:

@@ -2,18 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from gateway.policy.egress import EgressRules
-
-
-class Mode(StrEnum):
-    """What the agent is there to do; only `chat` may change anything."""
-
-    CHAT = "chat"
-    REVIEW = "review"
-    PLAN = "plan"
-    ORCHESTRATE = "orchestrate"
+from gateway.policy.modes import Mode as Mode  # everybody who knows a session knows its mode from here
+from gateway.policy.rules import RuleSet, Subject
 
 
 class FileRules(StrEnum):
@@ -45,7 +39,10 @@ class SandboxStamp:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Identity, place and compiled rules of one run. `worktree` is an absolute path, empty outside any worktree."""
+    """Identity, place and compiled rules of one run. `worktree` is an absolute path, empty outside any worktree.
+
+    `egress` says which hosts it may reach, `rules` what it may do.
+    """
 
     id: str
     sandbox: SandboxStamp
@@ -56,6 +53,11 @@ class Session:
     agent: str = ""
     mode: Mode = Mode.CHAT
     worktree: str = ""
+    rules: RuleSet = field(default_factory=RuleSet)
+
+    def subject(self, now: datetime) -> Subject:
+        """On whose behalf this session asks at a moment (aware; rules expire)."""
+        return Subject(self.workspace, self.agent, self.space, self.mode, now)
 
 
 class Sessions:

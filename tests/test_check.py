@@ -3,12 +3,15 @@
 import json
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway.check import HostAnswer, check_file, check_host
+from gateway.check import HostAnswer, PushAnswer, PushQuestion, check_file, check_host, check_push
 from gateway.errors import UsageError
+from gateway.policy.modes import Mode
 from tests.fakes.console import Console
 from tests.source_tree import ROOT
 
@@ -183,6 +186,151 @@ def test_which_config_counts(tmp_path: Path) -> None:
     console.environ["AGENT_GATEWAY_CONFIG"] = allowing(tmp_path / "variable.yaml", "variable.test")
     assert allowed() == ["variable.test"]
     assert allowed("--config", allowing(tmp_path / "option.yaml", "option.test")) == ["option.test"]
+
+
+# --- check push -----------------------------------------------------------------------------------
+
+RULES = """workspaces: {team: {repositories: [acme/widget]}}
+rules:
+  - {action: push, decision: deny, refs: [main], note: open a pull request}
+  - {action: push, decision: allow, refs: ["agent/**"]}
+  - {action: push, decision: ask, refs: ["agent/**"], force: true}
+  - {action: push, decision: deny, refs: ["agent/**"], kind: delete}
+  - {action: push, decision: allow, tags: true}
+  - {action: push, decision: deny, agent: codex}
+  - {action: push, decision: allow, space: blue, repositories: ["acme/*"]}
+  - {action: push, decision: deny, workspace: team, kind: create}
+"""
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+Kinds = list[tuple[str, str, str]]
+
+
+def push(folder: Path, *refs: str, repository: str = "acme/widget", **more: Any) -> PushAnswer:
+    """The answer with these rules."""
+    path = folder / "config.yaml"
+    path.write_text(RULES)
+    return check_push(PushQuestion(repository, refs, **more), str(path), {}, NOW)
+
+
+def kinds_of(answer: PushAnswer) -> Kinds:
+    """Kind, verdict and rule of every decision."""
+    return [(str(one.kind), str(found.verdict), found.rule) for one, found in answer.decisions]
+
+
+@pytest.mark.parametrize(
+    ("ref", "options", "decisions"),
+    [
+        ("main", {}, [("create", "deny", "config.yaml:3"), ("fast-forward", "deny", "config.yaml:3")]),
+        ("refs/heads/main", {"delete": True}, [("delete", "deny", "config.yaml:3")]),
+        ("Main", {"force": True}, [("force", "deny", "config.yaml:3")]),
+        ("agent/x", {}, [("create", "allow", "config.yaml:4"), ("fast-forward", "allow", "config.yaml:4")]),
+        ("agent/x", {"force": True}, [("force", "ask", "config.yaml:5")]),
+        ("agent/x", {"delete": True}, [("delete", "deny", "config.yaml:6")]),
+        ("agent", {}, [("create", "ask", "default"), ("fast-forward", "ask", "default")]),
+        ("refs/tags/v1", {}, [("create", "allow", "config.yaml:7")]),
+        ("refs/tags/v1", {"force": True}, [("tag-move", "allow", "config.yaml:7")]),
+        ("v1", {"force": True}, [("force", "ask", "default")]),
+        ("refs/notes/x", {}, [("create", "ask", "default"), ("fast-forward", "ask", "default")]),
+        ("refs/pull/1/head", {"force": True}, [("force", "deny", "built-in")]),
+        ("a..b", {"delete": True}, [("delete", "deny", "built-in")]),
+        ("agent/*", {"delete": True}, [("delete", "deny", "built-in")]),
+        ("agent/x", {"mode": Mode.PLAN, "force": True}, [("force", "deny", "preset:plan")]),
+        ("agent/x", {"agent": "codex", "force": True}, [("force", "deny", "config.yaml:8")]),
+        ("main", {"space": "blue", "force": True}, [("force", "allow", "config.yaml:9")]),
+        ("x", {"workspace": "team"}, [("create", "deny", "config.yaml:10"), ("fast-forward", "ask", "default")]),
+    ],
+)  # fmt: skip
+def test_push(tmp_path: Path, ref: str, options: dict[str, Any], decisions: Kinds) -> None:
+    assert kinds_of(push(tmp_path, ref, **options)) == decisions
+
+
+def test_the_strictest_ref_counts(tmp_path: Path) -> None:
+    assert push(tmp_path, "agent/x", "agent/y").verdict == "allow"
+    assert push(tmp_path, "agent/x", "dev").verdict == "ask"
+    assert push(tmp_path, "agent/x", "dev", "main").verdict == "deny"
+
+
+def test_what_else_stands_in_the_way_is_said(tmp_path: Path) -> None:
+    linked = push(tmp_path, "agent/x", workspace="team", repository="Acme/Widget.git").notes
+    assert [note.partition(":")[0] for note in linked] == ["github.app_id is not set"]
+    for options in ({}, {"workspace": "team", "repository": "acme/other"}, {"workspace": "nowhere"}):
+        assert "only a session in a worktree of its own" in push(tmp_path, "agent/x", **options).notes[0]
+
+
+@pytest.mark.parametrize("name", ["", "widget", "acme/..", "https://github.com/acme/widget"])
+def test_no_repository(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        push(tmp_path, "main", repository=name)
+    assert Console(tmp_path).call("check", "push", name, "main").status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "lines"),
+    [
+        (("agent/x",), 0, ["allow refs/heads/agent/x create/fast-forward (config.yaml:4): Push to remote is"]),
+        (("agent/x", "--force"), 3, ["ask refs/heads/agent/x force (config.yaml:5): Push to remote needs an approval"]),
+        (("agent/x", "dev", "main"), 1, ["allow ", "ask refs/heads/dev create/fast-forward (default): ", "deny "]),
+        (
+            ("main", "--delete"),
+            1,
+            ["deny refs/heads/main delete (config.yaml:3): Push to remote is denied for main (deletion) by config"],
+        ),
+        (
+            ("x", "--workspace", "team"),
+            1,
+            ["deny refs/heads/x create (config.yaml:10): ", "ask refs/heads/x fast-forward (default): "],
+        ),
+        (("x", "--agent", "codex"), 1, ["deny refs/heads/x create/fast-forward (config.yaml:8): "]),
+        (("x", "--space", "blue"), 0, ["allow refs/heads/x create/fast-forward (config.yaml:9): "]),
+        (("x", "--mode", "review"), 1, ["deny refs/heads/x create/fast-forward (preset:review): "]),
+        (("\x1b[31m",), 1, ["deny refs/heads/\\x1b[31m create/fast-forward (built-in): "]),
+    ],
+)  # fmt: skip
+def test_push_as_text_and_status(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, lines: list[str]
+) -> None:
+    console = Console(tmp_path)
+    console.config(RULES)
+    done = console.call("check", "push", "acme/widget", *arguments)
+    assert (done.status, len(done.lines)) == (status, len(lines))
+    for shown, start in zip(done.lines, lines, strict=True):
+        assert shown.startswith(start)
+        assert shown.isprintable()
+    assert all(line.startswith("agent-gateway: ") for line in done.said)
+    assert not console.state.exists()
+
+
+def test_push_as_json(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    console.config(RULES)
+    done = console.call("check", "push", "acme/widget", "agent/x", "refs/tags/v1", "--force", "--json")
+    answer = json.loads(done.stdout)
+    assert (done.status, done.said) == (3, [])
+    assert answer.keys() == {"repository", "verdict", "refs", "notes"}
+    assert (answer["repository"], answer["verdict"], len(answer["notes"])) == ("acme/widget", "ask", 2)
+    assert [
+        (one["ref"], one["kind"], one["verdict"], one["rule"], one["code"]) for one in answer["refs"]
+    ] == [
+        ("refs/heads/agent/x", "force", "ask", "config.yaml:5", ""),
+        ("refs/tags/v1", "tag-move", "allow", "config.yaml:7", ""),
+    ]
+    assert all(one["reason"].startswith("Push to remote ") for one in answer["refs"])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("acme/widget",), ("acme/widget", "x", "--force", "--delete"), ("acme/widget", "x", "--mode", "no")]
+)  # fmt: skip
+def test_push_that_cannot_be_asked_about(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = Console(tmp_path).call("check", "push", *arguments)
+    assert (done.status, done.stdout) == (2, b"")
+
+
+def test_push_with_a_broken_config(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    path = console.config("rules: [x]\n")
+    done = console.call("check", "push", "acme/widget", "main")
+    assert (done.status, done.stdout) == (125, b"")
+    assert done.said[0].startswith(f"agent-gateway: {path}:1: rules: each entry is a mapping")
 
 
 # --- check config ---------------------------------------------------------------------------------

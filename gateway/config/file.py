@@ -18,7 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _LINE_END = re.compile("\r\n|\r|\n")
 _UNREADABLE = {
-    errno.ENOENT: "there is no such file: create it, or leave the option or variable out that names it",
+    errno.ENOENT: "there is no such file: create it, or leave out what names it",
     errno.EACCES: "permission denied: let the user who runs the gateway read it",
     errno.EPERM: "permission denied: let the user who runs the gateway read it",
     errno.ELOOP: "a symbolic link that leads in a circle: point it to the file",
@@ -76,6 +76,15 @@ def read_file(path: Path, reading: Reading) -> tuple[bytes, str] | None:
         return None
     text = _decode(data, reading)
     return None if text is None else (data, text)
+
+
+def fault_of(path: Path) -> str | None:
+    """Why a file that the config names cannot be read, with what to do; None for one that can."""
+    try:
+        _read_bytes(path)
+    except OSError as error:
+        return _fault(path, error)
+    return None
 
 
 def _read_bytes(path: Path) -> bytes:

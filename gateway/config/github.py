@@ -1,8 +1,11 @@
 """The section `github` of the config file: where the forge and its API are, and whose App it is."""
 
 import re
+import stat
+from pathlib import Path
 
 from gateway.config.egress import bracketed
+from gateway.config.file import fault_of
 from gateway.config.section import Section
 from gateway.config.tree import Kind, ScalarNode, shown
 from gateway.config.values import GITHUB_API_URL, GITHUB_URL, EgressConfig, GitHubConfig
@@ -20,11 +23,12 @@ def read_github(section: Section, egress: EgressConfig) -> GitHubConfig:
     default = GitHubConfig()
     url, host = _read_url(section, "url", GITHUB_URL, egress)
     api_url, api_host = _read_url(section, "api_url", GITHUB_API_URL, egress)
+    app_id = _read_app_id(section, default.app_id)
     return GitHubConfig(
         url=url,
         api_url=api_url,
-        app_id=_read_app_id(section, default.app_id),
-        private_key_file=section.path("private_key_file"),
+        app_id=app_id,
+        private_key_file=_read_key_file(section, app_id),
         hosts=tuple(pattern for pattern in (host, api_host) if pattern is not None),
     )
 
@@ -86,3 +90,24 @@ def _read_app_id(section: Section, default: int | str | None) -> int | str | Non
         node, "app_id", "the App's number or client id", "app_id: 12345 or app_id: Iv1.0123456789abcdef"
     )
     return default
+
+
+def _read_key_file(section: Section, app_id: int | str | None) -> Path | None:
+    """The path of the App's key, which can be read. Whether it is a key shows when it is used."""
+    path, reading = section.path("private_key_file"), section.reading
+    line = reading.lines.get(section.name("private_key_file"), 0)
+    if path is None:
+        if app_id is not None:
+            reading.error(
+                reading.lines[section.name("app_id")],
+                "github.app_id needs github.private_key_file: write the path of the App's private key as well",
+            )
+        return None
+    if app_id is None:
+        reading.warn(line, "github.private_key_file has no effect without github.app_id: write the App's id")
+    fault = fault_of(path)
+    if fault is not None:
+        reading.error(line, f"github.private_key_file cannot be read, {fault}")
+    elif path.stat().st_mode & stat.S_IROTH:
+        reading.warn(line, "github.private_key_file can be read by everybody on this machine: chmod 600 it")
+    return path

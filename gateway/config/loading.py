@@ -6,8 +6,9 @@ defaults.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -25,7 +26,8 @@ from ruamel.yaml.events import (
 
 from gateway.allowlists import ShippedLists
 from gateway.config.checks import Cover, check_config_values
-from gateway.config.file import read_file
+from gateway.config.file import fault_of, read_file
+from gateway.config.rules import read_managed_rules
 from gateway.config.schema import read_config
 from gateway.config.tree import Kind, Node, Reading, ScalarNode, TreeBuilder, TreeError, masked
 from gateway.config.values import Config
@@ -34,6 +36,7 @@ from gateway.policy.egress import EgressRules
 from gateway.policy.hosts import HostMatcher, HostPattern, PatternError, parse_pattern
 from gateway.policy.lists import ParsedList
 from gateway.policy.problem import Problem
+from gateway.policy.rules import Rule
 from gateway.policy.wording import printable
 
 EXTRA_RULE = "--allow"
@@ -51,33 +54,60 @@ class ConfigError(GatewayError):
         return tuple(map(str, self.problems))
 
 
-def load_config(path: Path | None, lists: ShippedLists) -> Config:
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def load_config(path: Path | None, lists: ShippedLists, clock: Callable[[], datetime] = _utc_now) -> Config:
     """The configuration of a file, or the defaults for None. ConfigError with every error at once."""
     if path is None:
         return Config()
-    config, problems = _read(path, lists)
+    config, problems = _read(path, lists, clock())
     errors = tuple(problem for problem in problems if not problem.warning)
     if errors or config is None:
         raise ConfigError(errors)
     return config
 
 
-def check_config(path: Path | None, lists: ShippedLists) -> tuple[Problem, ...]:
+def check_config(
+    path: Path | None, lists: ShippedLists, clock: Callable[[], datetime] = _utc_now
+) -> tuple[Problem, ...]:
     """Every error and warning of a file, by line; empty for one that is fine and for the defaults."""
-    return () if path is None else _read(path, lists)[1]
+    return () if path is None else _read(path, lists, clock())[1]
 
 
-def _read(path: Path, lists: ShippedLists) -> tuple[Config | None, tuple[Problem, ...]]:
+def _read(path: Path, lists: ShippedLists, now: datetime) -> tuple[Config | None, tuple[Problem, ...]]:
     """The configuration (None or useless where a problem is an error) and every problem."""
     reading = Reading(printable(str(path)), printable(path.name))
     found = read_file(path, reading)
     root = None if found is None else _parse(found[1], reading)
     if found is None or root is None:
         return None, reading.problems
-    config = read_config(root, reading)
+    config = read_config(root, reading, now)
     check_config_values(config, lists, reading)
+    managed, more = _read_managed(config, reading, now)
     digest = hashlib.sha256(found[0]).hexdigest()
-    return replace(config, source=reading.file, digest=digest), reading.problems
+    config = replace(config, managed_rules=managed, source=reading.file, digest=digest)
+    return config, (*reading.problems, *more)
+
+
+def _read_managed(
+    config: Config, reading: Reading, now: datetime
+) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
+    """The rules of the managed file and every problem of it. That it cannot be read is one of the config."""
+    path = config.managed_rules_file
+    if path is None:
+        return (), ()
+    fault = fault_of(path)
+    if fault is not None:
+        reading.error(reading.lines["managed_rules_file"], f"managed_rules_file cannot be read, {fault}")
+        return (), ()
+    managed = Reading(printable(str(path)), printable(path.name))
+    found = read_file(path, managed)
+    root = None if found is None else _parse(found[1], managed)
+    if root is None:
+        return (), managed.problems
+    return read_managed_rules(root, managed, now, config.workspaces), managed.problems
 
 
 def _parse(text: str, reading: Reading) -> Node | None:

@@ -1,11 +1,15 @@
 """The tree of the config file as a `Config`, and the table of what this version does not offer yet."""
 
 import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
 from gateway.config.egress import read_egress
 from gateway.config.github import read_github
+from gateway.config.rules import EXAMPLE as RULE_EXAMPLE
+from gateway.config.rules import read_rules
 from gateway.config.section import Section
 from gateway.config.tree import Kind, Node, Reading, ScalarNode, SequenceNode, shown
 from gateway.config.values import (
@@ -19,22 +23,19 @@ from gateway.config.values import (
     GitHubConfig,
     OperatorConfig,
     PushConfig,
-    RuleEntry,
     Workspace,
 )
 from gateway.policy.hosts import HostError, parse_literal, split_authority
+from gateway.policy.repositories import RepositoryError, RepositoryName, parse_repository
 
 # Keys whose feature does not exist yet, with what to write instead. A value that is not the default is an
-# error, so that nobody relies on what is not there. The change that brings a feature deletes its row.
+# error, so that nobody relies on what is not there. The change that brings a feature deletes its row. A star stands
+# for every name of a mapping.
 UNAVAILABLE: tuple[tuple[str, str], ...] = (
     ("worktree", "this version offers in-place: write worktree: in-place"),
     ("file_rules", "this version offers existing-only: write file_rules: existing-only"),
     ("bridge", "this version offers handover: write bridge: handover"),
-    ("github.app_id", "there is no push gateway yet: write null"),
-    ("github.private_key_file", "there is no push gateway yet: write null"),
-    ("workspaces", "write workspaces: {default: {repositories: [], checkouts: []}}"),
-    ("rules", "write rules: []"),
-    ("managed_rules_file", "write null"),
+    ("workspaces.*.checkouts", "write checkouts: []"),
     ("approvals.command", "write null"),
     ("operator.listen", "write null"),
 )
@@ -46,16 +47,19 @@ MAX_LABEL = 60  # characters; it stands in one line of git's output, before the 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_REPOSITORY = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _GLOB = '"*.secret"'
 
 
 def read_config(
-    root: Node, reading: Reading, unavailable: tuple[tuple[str, str], ...] = UNAVAILABLE
+    root: Node, reading: Reading, now: datetime, unavailable: tuple[tuple[str, str], ...] = UNAVAILABLE
 ) -> Config:
-    """The values of a file. Problems go to `reading`; with an error among them the values are void."""
+    """The values of a file. Problems go to `reading`; with an error among them the values are void.
+
+    `now` (aware) tells which rules have expired.
+    """
     top = Section(root, "", Config, reading)
     default = Config()
+    workspaces = _read_workspaces(top)
     egress = read_egress(_section(top, "egress", EgressConfig))
     config = Config(
         sandbox=top.switch("sandbox", default.sandbox),
@@ -67,8 +71,8 @@ def read_config(
         egress=egress,
         github=read_github(_section(top, "github", GitHubConfig), egress),
         push=_read_push(_section(top, "push", PushConfig)),
-        workspaces=_read_workspaces(top),
-        rules=tuple(RuleEntry(item.line) for item in top.items("rules", "[]")),
+        workspaces=workspaces,
+        rules=read_rules(top.items("rules", f"[{RULE_EXAMPLE}]"), reading, now, workspaces),
         managed_rules_file=top.path("managed_rules_file"),
         approvals=_read_approvals(_section(top, "approvals", ApprovalsConfig)),
         audit=_read_audit(_section(top, "audit", AuditConfig)),
@@ -83,17 +87,25 @@ def _section(top: Section, key: str, of: type) -> Section:
 
 
 def _refuse_unavailable(config: Config, reading: Reading, unavailable: tuple[tuple[str, str], ...]) -> None:
-    default = Config()
     for key, instead in unavailable:
-        if _value(config, key) != _value(default, key):
-            reading.error(reading.lines.get(key, 0), f"{key}: not available in this version: {instead}")
+        ((_, default), *_) = _values(Config(), key)
+        for name, value in _values(config, key):
+            if value != default:
+                reading.error(reading.lines.get(name, 0), f"{name}: not available in this version: {instead}")
 
 
-def _value(config: Config, key: str) -> object:
-    value: object = config
-    for name in key.split("."):
-        value = getattr(value, name)
-    return value
+def _values(config: Config, key: str) -> Iterator[tuple[str, object]]:
+    """Every value of a key, with the name that it has in the file."""
+    found: list[tuple[str, object]] = [("", config)]
+    for part in key.split("."):
+        found = [
+            (f"{name}.{step}" if name else step, value)
+            for name, above in found
+            for step, value in (
+                above.items() if isinstance(above, Mapping) else ((part, getattr(above, part)),)
+            )
+        ]
+    yield from found
 
 
 def _read_files(section: Section) -> FilesConfig:
@@ -165,13 +177,20 @@ def _read_workspaces(top: Section) -> MappingProxyType[str, Workspace]:
 
 
 def _read_workspace(section: Section) -> Workspace:
-    repositories: list[str] = []
+    repositories: list[RepositoryName] = []
+    name = section.name("repositories")
     for item in section.texts("repositories", "owner/name"):
-        if _REPOSITORY.fullmatch(item.text):
-            repositories.append(item.text)
+        try:
+            repository = parse_repository(item.text)
+        except RepositoryError as error:
+            section.reading.error(
+                item.line, f"{name}: {shown(item.text)} is no repository: write owner/name ({error})"
+            )
+            continue
+        if repository in repositories:
+            section.reading.warn(item.line, f"{name}: {repository} stands there twice: delete one")
         else:
-            name = section.name("repositories")
-            section.reading.error(item.line, f"{name}: {shown(item.text)} is no repository: write owner/name")
+            repositories.append(repository)
     checkouts: list[Path] = []
     for item in section.texts("checkouts", "an absolute path"):
         path = section.absolute(item, "checkouts")

@@ -14,6 +14,8 @@ from typing import Final
 from gateway.policy.addresses import Address, Network
 from gateway.policy.hosts import HostPattern
 from gateway.policy.limits import Limits
+from gateway.policy.repositories import RepositoryName
+from gateway.policy.rules import Rule, RuleSet
 from gateway.session import FileRules
 
 DERIVED: Final = "derived"
@@ -98,17 +100,10 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """`repositories`: "owner/name", pushed to besides a session's own; `checkouts`: never written by any."""
+    """`repositories`: pushed to besides a session's own; `checkouts`: never written by any."""
 
-    repositories: tuple[str, ...] = ()
+    repositories: tuple[RepositoryName, ...] = ()
     checkouts: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RuleEntry:
-    """A rule as it stands in the file. Its fields are not read yet: no rule is accepted in this version."""
-
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +133,10 @@ class OperatorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One configuration. `source`: its path or "built-in defaults"; `digest`: SHA-256 of its bytes, or ""."""
+    """One configuration. `source`: its path or "built-in defaults"; `digest`: SHA-256 of its bytes, or "".
+
+    `managed_rules` are those of `managed_rules_file`.
+    """
 
     sandbox: bool = True
     worktree: Worktree = Worktree.IN_PLACE
@@ -152,10 +150,16 @@ class Config:
     workspaces: Mapping[str, Workspace] = field(
         default_factory=lambda: MappingProxyType({DEFAULT_WORKSPACE: Workspace()})
     )
-    rules: tuple[RuleEntry, ...] = ()
+    rules: tuple[Rule, ...] = ()
     managed_rules_file: Path | None = None
     approvals: ApprovalsConfig = ApprovalsConfig()
     audit: AuditConfig = AuditConfig()
     operator: OperatorConfig = OperatorConfig()
+    managed_rules: tuple[Rule, ...] = field(default=(), metadata={DERIVED: True})
     source: str = field(default="built-in defaults", metadata={DERIVED: True})
     digest: str = field(default="", metadata={DERIVED: True})
+
+    @property
+    def rule_set(self) -> RuleSet:
+        """The rules of every session."""
+        return RuleSet(managed=self.managed_rules, rules=self.rules)

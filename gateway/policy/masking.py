@@ -15,7 +15,8 @@ SHORTEST_TOKEN: Final = 15
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
 # The issuers' published prefixes, in any letter case where the rest is distinctive enough (host names are lower case).
 _TOKENS = re.compile(
-    r"(?i:gh[a-z]_[a-z0-9]{20,}|github_pat_[a-z0-9_]{20,}"
+    # GitHub's installation tokens come in two forms, the longer one with dots, dashes and underscores inside.
+    r"(?i:ghs_[a-z0-9._-]{36,}|gh[a-z]_[a-z0-9]{20,}|github_pat_[a-z0-9_]{20,}"
     r"|gl(?:pat|rt|dt|cbt)-[a-z0-9_-]{16,}"
     r"|xox[a-z]-[a-z0-9-]{10,}|npm_[a-z0-9]{30,}|pypi-age[a-z0-9_-]{20,}|hf_[a-z0-9]{20,}|dckr_[op]at_[a-z0-9_-]{16,}"
     r"|[sr]k_(?:live|test)_[a-z0-9]{16,}"

@@ -1,14 +1,11 @@
 """The section `github`: URLs of a forge, and whose hosts become allowed."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from gateway.config.github import read_github
-from gateway.config.schema import read_config
-from gateway.config.section import Section
-from gateway.config.tree import MappingNode, Reading, ScalarNode
-from gateway.config.values import EgressConfig, GitHubConfig
+from gateway.config.values import GitHubConfig
 from gateway.policy.hosts import HostPattern
 from tests.fakes.config_files import assert_refused, assert_warned, load, problems
 
@@ -87,11 +84,48 @@ def test_one_url_without_the_other_is_a_warning(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("text", "value"), [("12345", 12345), ("Iv1.0a1b2c", "Iv1.0a1b2c"), ("~", None)])
-def test_app_is_read_although_this_version_refuses_it(text: str, value: int | str | None) -> None:
-    reading = Reading("config.yaml", "config.yaml")
-    node = MappingNode(1, ((ScalarNode(1, "app_id"), ScalarNode(1, text)),))
-    github = read_github(Section(node, "github", GitHubConfig, reading), EgressConfig())
-    assert (github.app_id, reading.problems) == (value, ())
-    root = MappingNode(1, ((ScalarNode(1, "github"), node),))
-    assert read_config(root, reading, unavailable=()).github.app_id == value
+@pytest.mark.parametrize(("text", "value"), [("12345", 12345), ("Iv1.0a1b2c", "Iv1.0a1b2c"), ("'12'", "12")])
+def test_app_arrives_with_its_key(tmp_path: Path, text: str, value: int | str) -> None:
+    key = key_file(tmp_path)
+    content = f"github: {{app_id: {text}, private_key_file: {key}}}"
+    assert problems(tmp_path, content) == ()
+    github = load(tmp_path, content).github
+    assert (github.app_id, github.private_key_file) == (value, key)
+
+
+def key_file(folder: Path, mode: int = 0o600) -> Path:
+    path = folder / "key.pem"
+    path.write_text("a key, as far as the config knows")
+    path.chmod(mode)
+    return path
+
+
+def test_app_needs_a_key_and_a_key_an_app(tmp_path: Path) -> None:
+    assert_refused(tmp_path, "github:\n  app_id: 1\n", 2, "github.app_id needs github.private_key_file")
+    content = f"github:\n  private_key_file: {key_file(tmp_path)}\n"
+    assert_warned(tmp_path, content, 2, "has no effect without github.app_id")
+
+
+@pytest.mark.parametrize(
+    ("name", "fragment"),
+    [
+        ("gone.pem", "there is no such file"),
+        (".", "a directory, not a file"),
+        ("config.yaml/key.pem", "is not a directory"),
+        ("pipe", "a socket or a device"),
+        ("broken", "a symbolic link to a file that does not exist"),
+    ],
+)
+def test_a_key_that_cannot_be_read(tmp_path: Path, name: str, fragment: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "broken").symlink_to(tmp_path / "gone")
+    content = f"github:\n  app_id: 1\n  private_key_file: {tmp_path / name}\n"
+    assert_refused(tmp_path, content, 3, "github.private_key_file cannot be read, ")
+    assert_refused(tmp_path, content, 3, fragment)
+
+
+def test_a_key_for_everybody_is_doubted(tmp_path: Path) -> None:
+    content = f"github:\n  app_id: 1\n  private_key_file: {key_file(tmp_path, 0o644)}\n"
+    assert_warned(tmp_path, content, 3, "can be read by everybody")
+    key_file(tmp_path, 0o640)
+    assert problems(tmp_path, content) == ()

@@ -1,13 +1,18 @@
 """Every section but `egress` and `github`, and what this version does not offer."""
 
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from gateway.config.schema import MAX_LABEL, UNAVAILABLE, read_config
 from gateway.config.tree import MappingNode, Reading, ScalarNode, SequenceNode
-from gateway.config.values import Config, RuleEntry, Workspace
+from gateway.config.values import Config, Workspace
+from gateway.policy.repositories import RepositoryName
 from tests.fakes.config_files import assert_refused, assert_warned, load, problems
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 REFUSED = (
     ("the file is a list", "- sandbox: on\n", 1, "the file must be a mapping"),
@@ -48,6 +53,8 @@ REFUSED = (
         2,
         "is no repository: write owner/name",
     ),
+    ("two dots", "workspaces:\n  default: {repositories: [o/..]}\n", 2, "is no repository: write owner/name"),
+    ("an address", "workspaces:\n  default: {repositories: ['https://h/o/n']}\n", 2, "is no repository"),
     (
         "relative checkout",
         "workspaces:\n  default: {checkouts: [x]}\n",
@@ -75,14 +82,18 @@ NOT_YET = (
     ("worktree", "\nworktree: git\n", 2, "this version offers in-place"),
     ("file_rules", "file_rules: create-time\n", 1, "this version offers existing-only"),
     ("bridge", "bridge: socat\n", 1, "this version offers handover"),
-    ("github.app_id", "github:\n  app_id: 1\n", 2, "write null"),
-    ("github.app_id", "github:\n  app_id: Iv1.abc\n", 2, "write null"),
-    ("github.private_key_file", "github:\n  private_key_file: /etc/key.pem\n", 2, "write null"),
-    ("workspaces", "workspaces:\n  default: {repositories: [o/n]}\n", 1, "write workspaces: {default:"),
-    ("workspaces", "workspaces:\n  default: {checkouts: [/srv/x]}\n", 1, "write workspaces: {default:"),
-    ("workspaces", "workspaces:\n  other: {}\n", 1, "write workspaces: {default:"),
-    ("rules", "sandbox: on\nrules:\n  - {action: push, decision: deny}\n", 2, "write rules: []"),
-    ("managed_rules_file", "managed_rules_file: /etc/rules.yaml\n", 1, "write null"),
+    (
+        "workspaces.*.checkouts",
+        "workspaces:\n  default:\n    checkouts: [/srv/x]\n",
+        3,
+        "workspaces.default.checkouts: not available in this version: write checkouts: []",
+    ),
+    (
+        "workspaces.*.checkouts",
+        "workspaces:\n  default: {}\n  team: {repositories: [o/n], checkouts: [/srv/x]}\n",
+        3,
+        "workspaces.team.checkouts: not available",
+    ),
     ("approvals.command", "approvals:\n  command: [/bin/x, -y]\n", 2, "write null"),
     ("operator.listen", "operator:\n  token_file: /t\n  listen: '127.0.0.1:80'\n", 3, "write null"),
 )
@@ -96,6 +107,7 @@ QUIET = (
     "workspaces: {}",
     "workspaces: {default: {}}",
     "workspaces: {default: {repositories: [], checkouts: []}}",
+    "workspaces: {default: {repositories: [acme/widget, acme/docs.git]}, team: {repositories: [o/n]}, other: {}}",
     "rules: []",
     "approvals: {timeout: 1, command: null}",
     "managed_rules_file: ~",
@@ -120,8 +132,9 @@ def test_value_is_refused_with_its_line(tmp_path: Path, content: str, line: int,
 def test_what_does_not_exist_yet_is_an_error(
     tmp_path: Path, key: str, content: str, line: int, fragment: str
 ) -> None:
-    assert_refused(tmp_path, content, line, f"{key}: not available in this version: ")
+    assert_refused(tmp_path, content, line, ": not available in this version: ")
     assert_refused(tmp_path, content, line, fragment)
+    assert fnmatchcase(problems(tmp_path, content)[0].message, f"{key}: *")
 
 
 def test_every_row_of_what_is_unavailable_is_tested() -> None:
@@ -164,6 +177,18 @@ audit: {directory: ~/log, max_file_mb: 3, keep_days: 4}
     )
 
 
+def test_repositories_of_workspaces_arrive(tmp_path: Path) -> None:
+    content = (
+        "workspaces:\n  default: {repositories: [Acme/Widget.git]}\n  team: {repositories: [o/n, o/m]}\n"
+    )
+    assert load(tmp_path, content).workspaces == {
+        "default": Workspace((RepositoryName("acme", "widget"),)),
+        "team": Workspace((RepositoryName("o", "n"), RepositoryName("o", "m"))),
+    }
+    twice = "workspaces:\n  default: {repositories: [o/n, O/N.git]}\n"
+    assert_warned(tmp_path, twice, 2, "workspaces.default.repositories: O/N stands there twice")
+
+
 def test_warnings(tmp_path: Path) -> None:
     assert_warned(tmp_path, "environment:\n  pass: [A]\n  set:\n    A: x\n", 4, "A is passed as well")
     assert_warned(tmp_path, "operator:\n  token_file: /t\n", 2, "has no effect without operator.listen")
@@ -172,7 +197,7 @@ def test_warnings(tmp_path: Path) -> None:
 def test_listening_needs_a_token() -> None:
     reading = Reading("config.yaml", "config.yaml")
     operator = MappingNode(2, ((ScalarNode(2, "listen"), ScalarNode(2, "127.0.0.1:80")),))
-    read_config(MappingNode(1, ((ScalarNode(1, "operator"), operator),)), reading, unavailable=())
+    read_config(MappingNode(1, ((ScalarNode(1, "operator"), operator),)), reading, NOW, unavailable=())
     assert [str(problem) for problem in reading.problems] == [
         "config.yaml:2: operator.listen needs operator.token_file: write its path as well"
     ]
@@ -190,20 +215,18 @@ def test_what_is_unavailable_is_read_all_the_same() -> None:
     root = mapping(
         worktree=ScalarNode(1, "cow"),
         file_rules=ScalarNode(1, "create-time"),
-        workspaces=mapping(team=mapping(repositories=texts("o/n"), checkouts=texts("/srv/x"))),
-        rules=SequenceNode(4, (MappingNode(5, ()),)),
-        managed_rules_file=ScalarNode(1, "/etc/rules.yaml"),
+        workspaces=mapping(team=mapping(checkouts=texts("/srv/x"))),
         approvals=mapping(command=texts("/bin/x", "-y")),
         operator=mapping(listen=ScalarNode(1, "127.0.0.1:80"), token_file=ScalarNode(1, "/t")),
     )
-    config = read_config(root, reading, unavailable=())
+    config = read_config(root, reading, NOW, unavailable=())
     assert reading.problems == ()
     assert (str(config.worktree), str(config.file_rules)) == ("cow", "create-time")
-    assert config.workspaces == {"default": Workspace(), "team": Workspace(("o/n",), (Path("/srv/x"),))}
-    assert config.rules == (RuleEntry(5),)
-    assert config.managed_rules_file == Path("/etc/rules.yaml")
+    assert config.workspaces == {"default": Workspace(), "team": Workspace((), (Path("/srv/x"),))}
     assert config.approvals.command == ("/bin/x", "-y")
     assert (config.operator.listen, config.operator.token_file) == ("127.0.0.1:80", Path("/t"))
-    single = read_config(mapping(approvals=mapping(command=ScalarNode(1, "/bin/x"))), reading, unavailable=())
+    single = read_config(
+        mapping(approvals=mapping(command=ScalarNode(1, "/bin/x"))), reading, NOW, unavailable=()
+    )
     assert single.approvals.command == ("/bin/x",)
-    assert read_config(mapping(), reading) == Config()
+    assert read_config(mapping(), reading, NOW) == Config()

@@ -6,6 +6,8 @@ import pytest
 
 from gateway.config.values import Bridge, Config, EnvironmentConfig, GitHubConfig, Workspace, Worktree
 from gateway.policy.limits import Limits
+from gateway.policy.repositories import RepositoryName
+from gateway.policy.rules import RuleSet
 from gateway.session import FileRules
 
 
@@ -27,7 +29,8 @@ def test_defaults_are_the_contracts() -> None:
     assert config.github == GitHubConfig("https://github.com", "https://api.github.com", None, None, ())
     assert config.push.label == "Control Center"
     assert config.workspaces == {"default": Workspace((), ())}
-    assert (config.rules, config.managed_rules_file) == ((), None)
+    assert (config.rules, config.managed_rules_file, config.managed_rules) == ((), None, ())
+    assert config.rule_set == RuleSet()
     assert (config.approvals.timeout, config.approvals.command) == (300, None)
     assert (config.audit.directory, config.audit.max_file_mb, config.audit.keep_days) == (None, 256, 90)
     assert (config.operator.listen, config.operator.token_file) == (None, None)
@@ -39,7 +42,7 @@ def test_configuration_is_frozen() -> None:
         with pytest.raises(FrozenInstanceError):
             setattr(Config(), one.name, None)
     with pytest.raises(TypeError):
-        Config().workspaces["default"] = Workspace(("owner/name",))  # type: ignore[index]  # what must not work
+        Config().workspaces["default"] = Workspace((RepositoryName("owner", "name"),))  # type: ignore[index]  # what must not work
 
 
 def test_variables_that_are_set_are_not_shown() -> None:

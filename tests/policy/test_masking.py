@@ -13,6 +13,9 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"
 TOKENS = [
     ("GitHub, classic", f"ghp_{A40}"),
     ("GitHub, installation", f"ghs_{A40}"),
+    ("GitHub, installation, stateless", f"ghs_1234567_{JWT}"),
+    ("GitHub, installation, stateless, of a client id", f"ghs_Iv23liAbCdEfGhIjKlMn_{JWT}"),
+    ("GitHub, installation, of a form to come", "ghs_" + "a1-B2_c3.D4" * 12),
     ("GitHub, OAuth", f"gho_{A20}"),
     ("GitHub, fine-grained", f"github_pat_{A20}_{A40}"),
     ("GitHub, in a host name", f"ghp_{A40}".lower()),
@@ -109,6 +112,13 @@ def test_tokens_are_hidden(token: str, place: str) -> None:
     assert token[-12:] not in text
 
 
+@pytest.mark.parametrize(
+    "token", [f"ghs_{A40}"[:40], f"ghs_1234567_{JWT}", f"ghs_1234567_{JWT}{'-_x' * 150}", "ghs_" + "-._" * 12]
+)
+def test_an_installation_token_is_hidden_as_a_whole(token: str) -> None:
+    assert mask(f"remote: {token} is no use") == "remote: *** is no use"
+
+
 @pytest.mark.parametrize(("text", "masked"), HIDDEN)
 def test_hidden(text: str, masked: str) -> None:
     assert mask(text) == masked
@@ -180,6 +190,8 @@ def test_a_query_is_hidden_whatever_it_holds(around: str) -> None:
         "?a",
         "://",
         "sk-",
+        "ghs_",
+        "ghs_-.",
         "bearer ",
         "bearer %20",
         "cookie ",
