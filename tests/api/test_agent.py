@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tornado.web import RequestHandler
 
 from gateway.api import agent
 from gateway.api.agent import close_agent_api, serve_agent_api
@@ -40,10 +41,15 @@ def run(test: Callable[[int], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
+def addressed(data: bytes, port: int) -> bytes:
+    """A request that names the listener where it says `Host: a`."""
+    return data.replace(b"Host: a\r\n", b"Host: 127.0.0.1:%d\r\n" % port)
+
+
 async def ask(port: int, data: bytes) -> tuple[str, dict[str, str], bytes]:
     """Status line, fields and body of the answer, after which the connection is over."""
     reading, writing = await asyncio.open_connection("127.0.0.1", port)
-    writing.write(data)
+    writing.write(addressed(data, port))
     answer = await reading.read()
     writing.close()
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -125,7 +131,7 @@ async def main():
     server = serve_agent_api(listening)
     for data in map(bytes.fromhex, sys.argv[1:]):
         reading, writing = await asyncio.open_connection(*listening.getsockname())
-        writing.write(data)
+        writing.write(data.replace(b"Host: a", b"Host: 127.0.0.1:%d" % listening.getsockname()[1]))
         writing.write_eof()
         await reading.read()
         writing.close()
@@ -151,7 +157,7 @@ def test_nothing_that_is_sent_is_logged() -> None:
 
 def test_forms_are_not_read() -> None:
     async def test(port: int) -> None:
-        line, _, _ = await ask(port, LOUD["no boundary"].replace(b"Host: a", b"Host: a\r\nConnection: close"))
+        line, _, _ = await ask(port, LOUD["no boundary"].replace(b"Host: a", b"Connection: close\r\nHost: a"))
         assert line == "HTTP/1.1 405 Method Not Allowed"
 
     run(test)
@@ -177,7 +183,7 @@ def test_connections_are_bounded() -> None:
     async def test(port: int) -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(agent._CONNECTIONS)]
         for reading, writing in held:
-            writing.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            writing.write(addressed(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", port))
             await reading.readuntil(b"}")
         assert await ask(port, b"") == ("", {}, b"")
         held.pop()[1].close()
@@ -206,3 +212,75 @@ def test_closing_cuts_what_is_open() -> None:
 
     coroutine: Coroutine[Any, Any, None] = main()
     asyncio.run(coroutine)
+
+
+# --- Heads ----------------------------------------------------------------------------------------
+
+REFUSED_HEADS = {
+    "absolute form": b"GET http://127.0.0.1/healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+    "foreign host": b"GET /healthz HTTP/1.1\r\nHost: rebound.test\r\n\r\n",
+    "folded": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n",
+    "bare line feeds": b"GET /healthz HTTP/1.1\nHost: a\n\n",
+    "coding in 1.0": b"POST /healthz HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "length and coding": b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("data", REFUSED_HEADS.values(), ids=REFUSED_HEADS.keys())
+def test_a_head_that_two_could_read_in_two_ways(data: bytes) -> None:
+    """It is refused before anything looks at it, and whoever asked to be told is told, once."""
+    told: list[tuple[str, str]] = []
+
+    async def main() -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = serve_agent_api(listening, malformed=lambda line, fault: told.append((line, fault)))
+        port = listening.getsockname()[1]
+        async with asyncio.timeout(PATIENCE):
+            line, _, said = await ask(port, data)
+            assert (line, said) == ("HTTP/1.1 400 Bad Request", b"")
+            good = await ask(port, b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n")
+            assert good[0] == "HTTP/1.1 200 OK"
+        await close_agent_api(server)
+        listening.close()
+
+    asyncio.run(main())
+    [(line, fault)] = told
+    assert data.decode().startswith(line.strip())
+    assert fault
+
+
+# --- Routes of others -----------------------------------------------------------------------------
+
+
+class Echo(RequestHandler):
+    """A route from outside: says what it was given and what was sent."""
+
+    def initialize(self, word: str) -> None:
+        self.word = word
+
+    def post(self) -> None:
+        self.finish(f"{self.word} {self.request.headers.get('Content-Type', '')} {len(self.request.body)}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("application/json", b"word application/json 3"), ("multipart/form-data", b"word  3")],
+)
+def test_routes_are_added(kind: str, said: bytes) -> None:
+    async def main() -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = serve_agent_api(listening, [(r"/echo", Echo, {"word": "word"})], port=1234)
+        request = (
+            "POST /echo HTTP/1.1\r\nHost: LOCALHOST:1234\r\nConnection: close\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: 3\r\n\r\nabc"
+        )
+        async with asyncio.timeout(PATIENCE):
+            line, _, body = await ask(listening.getsockname()[1], request.encode())
+        assert (line, body) == ("HTTP/1.1 200 OK", said)
+        await close_agent_api(server)
+        listening.close()
+
+    asyncio.run(main())

@@ -1,5 +1,6 @@
 """Asking the proxies for a host on every transport, and what a refusal must look like (contract sections 5 and 7)."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
@@ -30,6 +31,8 @@ STATUS = {
     "unreachable": 502,
     "connect_timeout": 504,
 }
+# The records of a plain request. Where the disk cannot keep room for one, another comes before it is forwarded.
+PLAIN = ["closed"] if sys.platform == "linux" else ["opened", "closed"]
 COMMON_FIELDS = {"v", "ts", "seq", "prev", "session", "workspace", "space", "agent", "sandbox", "event"}
 REFUSAL_FIELDS = {"connection", "state", "transport", "host", "port", "verdict", "code", "rule"}
 

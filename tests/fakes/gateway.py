@@ -80,6 +80,7 @@ class Gateway:
                 self.log.close()
         if error is None:
             assert not self._thread.is_alive(), "the gateway does not end"
+            assert self.log._promised == 0, "a record is owed still"
             assert not self._errors, "\n".join(self._errors)
 
     # --- Reaching in ---

@@ -43,12 +43,13 @@ Record = Mapping[str, Any]
 Log = Counter[tuple[str, str, str, str]]
 
 
-def went_out(transport: str, target: str, times: int = 1, *, requests: int = 1) -> Log:
-    """The records of connections to `HOST:PORT` that came and went; `requests` on each, where plain HTTP was spoken."""
-    return Counter({
-        ("opened", transport, target, ""): times * requests,
-        ("closed", transport, target, ""): times,
-    })  # fmt: skip
+def went_out(transport: str, target: str, times: int = 1, *, inside: int = 0) -> Log:
+    """The records of plain requests, or of tunnels, to `HOST:PORT` that came and went; `inside` counts the plain
+    requests that each tunnel carried."""
+    log: Log = Counter({("closed", transport, target, ""): times * (1 + inside)})
+    if transport != "http":
+        log["opened", transport, target, ""] = times
+    return log
 
 
 def was_refused(transport: str, target: str, times: int = 1, *, code: str = "not_listed") -> Log:
@@ -79,10 +80,12 @@ class Done:
 
     @property
     def log(self) -> Log:
-        """What the log says of connections."""
+        """What the log says of connections. That a plain request took long, and was recorded before its end as well,
+        is left out."""
         return Counter(
             (str(one["state"]), str(one["transport"]), f"{one['host']}:{one['port']}", str(one["code"]))
             for one in self.egress
+            if one["state"] != "opened" or "method" not in one
         )
 
     def closed(self, transport: str) -> list[Record]:

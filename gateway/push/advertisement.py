@@ -1,0 +1,89 @@
+"""What git asks for before it pushes: the refs as receive-pack would list them, made from what a fetch is told.
+
+Built from protocol v2's `ls-refs` (gitprotocol-v2), which the read token is good for, line by line: a list of any
+length takes the memory of one piece. Left out is what receive-pack never lists, and what GitHub hides from a push.
+"""
+
+import re
+from typing import Final
+
+from gateway.push.capabilities import ID_LENGTHS, OFFERED, OWN_AGENT, ObjectFormat
+from gateway.push.pkt import DELIM, FLUSH, Flush, PktError, PktReader, pkt
+
+RESULT_TYPE: Final = "application/x-git-receive-pack-advertisement"
+
+_HEAD: Final = pkt(b"# service=git-receive-pack\n") + FLUSH
+# GitHub keeps pull requests there and refuses to have them pushed; `git push --mirror` would try to delete them.
+_HIDDEN: Final = b"refs/pull/"
+_NAME: Final = re.compile(rb"refs/[^\x00-\x20\x7f]+")
+
+
+class AdvertisementError(ValueError):
+    """What came is no list of refs. The text is a sentence."""
+
+
+def offered_capabilities(object_format: ObjectFormat) -> bytes:
+    """The capability list of the advertisement."""
+    values = {"object-format": object_format, "agent": OWN_AGENT}
+    return " ".join(f"{name}={values[name]}" if name in values else name for name in OFFERED).encode()
+
+
+def list_refs_request(object_format: ObjectFormat) -> bytes:
+    """The body of the `ls-refs` request; no peeled tags, no symbolic refs."""
+    return (
+        pkt(b"command=ls-refs\n")
+        + pkt(f"agent={OWN_AGENT}\n".encode())
+        + pkt(f"object-format={object_format}\n".encode())
+        + DELIM
+        + pkt(b"ref-prefix refs/\n")
+        + FLUSH
+    )
+
+
+class Advertisement:
+    """Turns the answer to `list_refs_request` into the advertisement. Changes."""
+
+    def __init__(self, object_format: ObjectFormat) -> None:
+        self._capabilities = offered_capabilities(object_format)
+        self._zero = b"0" * ID_LENGTHS[object_format]
+        self._line = re.compile(rb"([0-9a-f]{%d}) ([^ \n]+)(?: .*)?\n?" % ID_LENGTHS[object_format])
+        self._packets = PktReader()
+        self._begun = False
+        self._ended = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The next bytes of the advertisement; nothing before the first ref. AdvertisementError."""
+        if self._ended:
+            raise AdvertisementError("GitHub's list of refs goes on after its end")
+        made: list[bytes] = []
+        try:
+            self._packets.feed(data)
+            while (packet := self._packets.next()) is not None:
+                if isinstance(packet, Flush):
+                    self._ended = True
+                    break
+                if line := self._written(packet):
+                    made.append(line)
+        except PktError as error:
+            raise AdvertisementError(f"GitHub's list of refs cannot be read: {error}") from error
+        return b"".join(made)
+
+    def finish(self) -> bytes:
+        """The end of the advertisement. AdvertisementError where the list was cut off."""
+        if not self._ended:
+            raise AdvertisementError("GitHub's list of refs is cut off")
+        if self._begun:
+            return FLUSH
+        return _HEAD + pkt(b"%b capabilities^{}\0%b\n" % (self._zero, self._capabilities)) + FLUSH
+
+    def _written(self, packet: bytes) -> bytes:
+        match = self._line.fullmatch(packet)
+        if match is None:
+            raise AdvertisementError("GitHub's list of refs has a line that is none")
+        name = match[2]
+        if name.startswith(_HIDDEN) or not _NAME.fullmatch(name) or name.endswith(b"^{}"):
+            return b""
+        if self._begun:
+            return pkt(b"%b %b\n" % (match[1], name))
+        self._begun = True
+        return _HEAD + pkt(b"%b %b\0%b\n" % (match[1], name, self._capabilities))
