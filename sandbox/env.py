@@ -1,8 +1,8 @@
 """The environment of the wrapped process: built from an allow-list, then set. Pure; values never leave this module
 but in the result.
 
-Order: what the host passes, what the user names, what the wrap sets. A later one wins, with two exceptions that the
-user cannot override: loader and git injection, and the proxies.
+Order: what the host passes, what the session gives, what the user names, what the wrap sets. A later one wins, with two
+exceptions that the user cannot override: loader and git injection, and the proxies.
 """
 
 import re
@@ -14,8 +14,8 @@ from fnmatch import translate
 from gateway.errors import UsageError
 from sandbox import variables as lists
 from sandbox.backends.base import Endpoints
+from sandbox.session_git import LOOPBACK, SessionGit, gateway_url, last_settings
 
-LOOPBACK = "127.0.0.1"
 # Loopback literals and nothing else: whatever else is exempted from the proxies simply does not work inside.
 NO_PROXY = "localhost,127.0.0.1,::1"
 # A program that others run: a name or a system path, perhaps with flags, and nothing a shell would take for more.
@@ -25,6 +25,15 @@ PLAIN_PROGRAM = re.compile(
 # When the host says nothing: file names and texts are UTF-8 all the same.
 LOCALE = "C.UTF-8"
 SHELL = "/bin/sh"
+# ssh with nothing of its user's: neither keys nor an agent that has some, nor a configuration that names either. In a
+# wrap there are none to be found; without one they are all that this product can take away (ssh_config(5)).
+KEYLESS = (
+    "-F", "/dev/null", "-o", "IdentityFile=none", "-o", "IdentityAgent=none", "-o", "IdentitiesOnly=yes",
+)  # fmt: skip
+# An empty helper resets those of a repository's own configuration.
+NO_HELPER = (("credential.helper", ""),)
+# A gh that is told a host of this domain takes the token of github.com's variables (gh help environment).
+GITHUB_CLOUD = ".ghe.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +86,17 @@ def build_environment(
     tools: Mapping[str, str] | None = None,
     pass_names: Collection[str] = (),
     set_values: Mapping[str, str] | None = None,
+    git: SessionGit | None = None,
+    credential: Sequence[str] = (),
+    gh_config: str = "",
+    github_token: str = "",
 ) -> Environment:
     """The environment of contract section 3.
 
-    `host` is the launcher's own environment; `home`, `path`, `tmpdir`, `git_config`, `connect`, `roots` and `tools`
-    are what the running wrap says of its inside; `pass_names` and `set_values` are `--env` and the configuration.
+    `host` is the launcher's own environment; `home`, `path`, `tmpdir`, `git_config`, `connect`, `roots`, `tools`,
+    `credential` and `gh_config` are what the running wrap says of its inside; `pass_names` and `set_values` are
+    `--env` and the configuration. `git` is the forge whose pushes go to the gateway (None: git is left to itself),
+    `github_token` the read-only token of the session's own repository (empty: none).
     UsageError for a name among these that nobody may set.
     """
     chosen = dict(set_values or {})
@@ -93,6 +108,7 @@ def build_environment(
         **({} if "LANG" in passed or "LC_ALL" in passed else {"LC_ALL": LOCALE}),
         "SHELL": SHELL,
         **lists.TELEMETRY_OFF,
+        **_github_values(git, gh_config, github_token),
         **(tools or {}),
         **passed,
         "HOME": home,
@@ -103,11 +119,16 @@ def build_environment(
         **chosen,
     }
     values |= _proxy_values(endpoints, values.get("JAVA_TOOL_OPTIONS", ""))
-    values |= _git_values(git_config, connect, endpoints)
+    gateway = gateway_url(endpoints.gateway_port)
+    settings = last_settings(git, gateway, secret, credential) if git else NO_HELPER
+    values |= _git_values(git_config, settings)
+    if connect:
+        options = KEYLESS if git and backend == "none" else ()
+        values["GIT_SSH_COMMAND"] = ssh_command(connect, endpoints, options)
     values |= {
         "AGENT_GATEWAY_SESSION": session_id,
         "AGENT_GATEWAY_SANDBOX": backend,
-        "AGENT_GATEWAY_URL": f"http://{LOOPBACK}:{endpoints.gateway_port}",
+        "AGENT_GATEWAY_URL": gateway,
         "AGENT_GATEWAY_SECRET": secret,
     }
     kept = sorted({*passed, *named} - set(lists.PLACES))
@@ -158,23 +179,36 @@ def _proxy_values(endpoints: Endpoints, java_options: str) -> dict[str, str]:
     }
 
 
-def _git_values(git_config: str, connect: Sequence[str], endpoints: Endpoints) -> dict[str, str]:
-    """Git: our configuration only, no question on a terminal, ssh through the SOCKS proxy."""
-    settings = (
-        ("credential.helper", ""),
-    )  # an empty helper resets those of a repository's own configuration
+def _github_values(git: SessionGit | None, gh_config: str, token: str) -> dict[str, str]:
+    """For gh and its like: the read-only token, the host that it is for, and no configuration of the user's."""
+    values: dict[str, str] = {}
+    if token:
+        values |= {"GH_TOKEN": token, "GITHUB_TOKEN": token}
+    if gh_config:
+        values["GH_CONFIG_DIR"] = gh_config
+    if git is None:
+        return values
+    values["GH_PROMPT_DISABLED"] = "1"
+    if not git.host.is_github:
+        values["GH_HOST"] = git.host.authority
+        if token and not git.host.host.endswith(GITHUB_CLOUD):
+            values["GH_ENTERPRISE_TOKEN"] = token  # gh takes no other for a server of one's own
+    return values
+
+
+def _git_values(git_config: str, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Git: our configuration only, and no question on a terminal."""
     values = {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings):
         values[f"GIT_CONFIG_KEY_{number}"] = name
         values[f"GIT_CONFIG_VALUE_{number}"] = value
     values["GIT_CONFIG_GLOBAL"] = git_config or "/dev/null"
-    if connect:
-        values["GIT_SSH_COMMAND"] = ssh_command(connect, endpoints)
     return values
 
 
-def ssh_command(connect: Sequence[str], endpoints: Endpoints) -> str:
-    """ssh with the connect helper. Quoted twice: git gives it to a shell, and ssh its ProxyCommand to another."""
+def ssh_command(connect: Sequence[str], endpoints: Endpoints, options: Sequence[str] = ()) -> str:
+    """ssh with the connect helper, and more options. Quoted twice: git gives it to a shell, and ssh its ProxyCommand
+    to another."""
     words = [*connect, f"{LOOPBACK}:{endpoints.socks_port}", f"{LOOPBACK}:{endpoints.http_port}"]
     proxy = " ".join(shlex.quote(word.replace("%", "%%")) for word in words)
-    return "ssh -o " + shlex.quote(f"ProxyCommand={proxy} '%h' %p")
+    return shlex.join(["ssh", *options, "-o", f"ProxyCommand={proxy} '%h' %p"])

@@ -5,15 +5,11 @@
 
 import os
 import re
-import select
-import subprocess
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.errors import GatewayError
-from sandbox.paths import find_program, path_folders
-from sandbox.places import within
+from sandbox.git_program import find_git, git_output
 from sandbox.variables import CREDENTIAL_VALUES
 
 # Seconds for `git config --list`, which reads a handful of files.
@@ -22,8 +18,6 @@ GIT_DEADLINE = 10.0
 WORKTREE_DEADLINE = 3.0
 # Nobody's settings are longer; a file that includes a data directory by mistake is.
 SETTINGS_LIMIT = 1 << 20
-# What a pipe holds.
-READ_SIZE = 64 << 10
 # Where the repository's own settings begin in the listing: a scope stands between NULs, and no entry is such a word.
 REPOSITORY_SCOPE = b"\0local\0"
 
@@ -47,6 +41,8 @@ DROPPED_KEYS = frozenset({
     "commit.template", "blame.ignorerevsfile",
     # run gpg or ssh with a key that is not there: every commit would fail
     "commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "push.gpgsign",
+    # ask for what the gateway does not offer: a push would fail, or ask it for a fetch first
+    "push.pushoption", "push.negotiate",
 })  # fmt: skip
 
 # Last parts that say it themselves, in whatever section.
@@ -75,12 +71,7 @@ def read_user_settings(environment: Mapping[str, str], worktree: str = "") -> tu
     `environment` is the host's: of it git gets what says where the files are, and nothing that adds settings.
     A git below `worktree` is not run: it may be the wrapped process's.
     """
-    folders = [
-        folder
-        for folder in path_folders(environment.get("PATH", ""))
-        if not worktree or not within(os.path.realpath(folder), os.path.realpath(worktree))
-    ]
-    git = find_program("git", folders, "/")
+    git = find_git(environment, worktree)
     if not git:
         return ()
     passed = {name: environment[name] for name in ("HOME", "PATH", "XDG_CONFIG_HOME") if name in environment}
@@ -91,9 +82,12 @@ def read_user_settings(environment: Mapping[str, str], worktree: str = "") -> tu
     if worktree and _is_readable(os.path.join(worktree, ".git/config")):
         tries.insert(0, (worktree, WORKTREE_DEADLINE))
     for folder, seconds in tries:
-        listing = _run(command, {**passed, "LC_ALL": "C"}, folder, seconds)
+        # Git lists the system's settings first, then the user's, then the repository's, which may be any number.
+        listing = git_output(
+            command, {**passed, "LC_ALL": "C"}, folder, seconds, limit=SETTINGS_LIMIT, stop=REPOSITORY_SCOPE
+        )
         if listing is not None:
-            return parse_listing(listing)
+            return parse_listing((b"\0" + listing).partition(REPOSITORY_SCOPE)[0].removeprefix(b"\0"))
     return ()
 
 
@@ -103,39 +97,6 @@ def _is_readable(config: str) -> bool:
         return os.stat(config).st_size <= SETTINGS_LIMIT
     except OSError:
         return True  # elsewhere, as in a linked worktree
-
-
-def _run(
-    command: tuple[str, ...], environment: Mapping[str, str], folder: str, seconds: float
-) -> bytes | None:
-    """What the command lists, up to the repository's own settings; None when it fails or takes too long.
-
-    Git lists the system's settings first, then the user's, then the repository's, which may be any number.
-    """
-    end = time.monotonic() + seconds
-    data = bytearray()
-    try:
-        process = subprocess.Popen(
-            command, env=environment, cwd=folder,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except OSError:
-        return None
-    with process:
-        try:
-            assert process.stdout is not None  # a pipe was asked for
-            while len(data) <= SETTINGS_LIMIT and REPOSITORY_SCOPE not in b"\0" + data:
-                if not select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-                    return None
-                part = os.read(process.stdout.fileno(), READ_SIZE)
-                if not part:
-                    return bytes(data) if process.wait(max(0.0, end - time.monotonic())) == 0 else None
-                data += part
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            process.kill()
-    return bytes((b"\0" + data).partition(REPOSITORY_SCOPE)[0].removeprefix(b"\0"))
 
 
 def parse_listing(data: bytes) -> tuple[Setting, ...]:
@@ -171,11 +132,14 @@ def is_kept(setting: Setting) -> bool:
 
 def git_config_text(user_config_entries: Iterable[Setting]) -> str:
     """The text of a git configuration file with what may be copied, in the given order; empty for nothing."""
+    return settings_text(setting for setting in user_config_entries if is_kept(setting))
+
+
+def settings_text(settings: Iterable[Setting]) -> str:
+    """The text of a git configuration file with these settings, in the given order; empty for nothing."""
     lines: list[str] = []
     head = ""
-    for setting in user_config_entries:
-        if not is_kept(setting):
-            continue
+    for setting in settings:
         section, _, rest = setting.name.partition(".")
         subsection, dot, key = rest.rpartition(".")
         escaped = subsection.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,11 +1,12 @@
 """Owns CMD's process tree on the host, where no wrap does: starts CMD, passes signals on, kills what is left.
 
-    python -I -S -E -B keeper.py CHANNEL STDERR [FILE…]
+    python -I -S -E -B keeper.py CHANNEL STDERR [PATH…]
 
 It is told the word (see `stub.py`), answers with CMD's wait status (four bytes, big endian), takes single bytes as
 signals for CMD, and at the end of the channel, which is also the launcher's death, kills the whole tree and removes
-the files. On Linux orphans come back to it (PR_SET_CHILD_SUBREAPER), so daemons do not get away; elsewhere what has
-become a daemon does. It ignores nothing and handles nothing itself: the signals of the terminal are blocked in it.
+the files and directories at the paths. On Linux orphans come back to it (PR_SET_CHILD_SUBREAPER), so daemons do not
+get away; elsewhere what has become a daemon does. It ignores nothing and handles nothing itself: the signals of the
+terminal are blocked in it.
 """
 
 import os
@@ -22,8 +23,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 # Seconds for killed processes to be gone; what the kernel holds, or another user owns, stays after that.
 KILL_DEADLINE = 5.0
-# Seconds between two looks at the tree while it dies; a death wakes it earlier.
-KILL_PAUSE = 0.05
+# Milliseconds between two looks at the tree while it dies; a death wakes it earlier.
+KILL_PAUSE = 50
 
 
 def load_stub() -> ModuleType:
@@ -103,8 +104,11 @@ class Keeper:
 
     def run(self) -> None:
         """Until the channel ends."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
         while True:
-            for descriptor in select.select([self._channel, self._wake], [], [])[0]:
+            for descriptor, _ in poll.poll():
                 try:
                     data = os.read(descriptor, 64)
                 except OSError:
@@ -127,13 +131,15 @@ class Keeper:
     def kill_all(self) -> None:
         """Kills until nothing is left: processes may be born while others die."""
         end = time.monotonic() + KILL_DEADLINE
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
         while self.reap() and time.monotonic() < end:
             for pid in descendants(os.getpid()):
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
-            select.select([self._wake], [], [], KILL_PAUSE)
+            poll.poll(KILL_PAUSE)
             try:
                 os.read(self._wake, 64)
             except BlockingIOError:
@@ -161,9 +167,22 @@ def start(stub: ModuleType, word: object, stderr: int) -> int:
         os._exit(code)
 
 
+def remove(path: str) -> None:
+    """A file, or a directory with what CMD left in it; what CMD has put in its place is not followed."""
+    try:
+        os.unlink(path)
+        return
+    except OSError:
+        pass
+    if os.path.isdir(path):
+        from shutil import rmtree  # slow to import, and mostly not needed
+
+        rmtree(path, ignore_errors=True)
+
+
 def main(arguments: list[str]) -> int:
     """The keeper's life."""
-    channel_number, stderr, *files = arguments
+    channel_number, stderr, *paths = arguments
     stub = load_stub()
     channel = stub.open_channel(int(channel_number))
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
@@ -182,11 +201,8 @@ def main(arguments: list[str]) -> int:
             keeper.run()
             keeper.kill_all()
     finally:
-        for file in files:
-            try:
-                os.unlink(file)
-            except OSError:
-                pass
+        for path in paths:
+            remove(path)
     return 0
 
 

@@ -13,7 +13,11 @@ from sandbox.etc import accounts, hosts, view_etc
 OWN_FOLDER = "/run/agent-gateway"
 STUB = f"{OWN_FOLDER}/stub.py"
 CONNECT = f"{OWN_FOLDER}/connect.py"
+CREDENTIAL = f"{OWN_FOLDER}/credential.py"
 GIT_CONFIG = f"{OWN_FOLDER}/gitconfig"
+# A directory that `gh` finds empty. It is writable, and gone with the wrap: gh refuses to work where it cannot
+# write its configuration.
+GH_CONFIG = f"{OWN_FOLDER}/gh"
 
 # Folders of the root with the system's programs; the rest (home, opt, srv, root, …) is not shown.
 SYSTEM_FOLDERS = frozenset({"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"})
@@ -70,6 +74,11 @@ def _kernel_covers() -> Iterator[str]:
             yield from ("--ro-bind", "/dev/null", entry.path)
 
 
+def forge_arguments() -> Iterator[str]:
+    """What programs that speak to the forge find besides."""
+    yield from ("--perms", "0700", "--tmpfs", GH_CONFIG)
+
+
 def etc_arguments() -> Iterator[str]:
     """The view of /etc, without the files that the wrap makes itself."""
     for entry in view_etc():
@@ -94,5 +103,6 @@ def own_files(home: str, git_config: str) -> Iterator[DataFile]:
     yield DataFile("/etc/resolv.conf", b"# names are resolved by the proxies\n")
     yield DataFile(STUB, (package / "stub.py").read_bytes())
     yield DataFile(CONNECT, (package / "connect.py").read_bytes())
+    yield DataFile(CREDENTIAL, (package / "credential.py").read_bytes())
     if git_config:
         yield DataFile(GIT_CONFIG, git_config.encode(errors="surrogateescape"))

@@ -14,11 +14,13 @@ from gateway.session import Mode
 from sandbox.filerules import FileRules, NameRules
 from sandbox.gitdir import find_git_directory
 from sandbox.layout import (
+    GH_CONFIG,
     GIT_CONFIG,
     NAMESPACES,
     DataFile,
     base_arguments,
     etc_arguments,
+    forge_arguments,
     own_files,
     system_folders,
 )
@@ -26,6 +28,7 @@ from sandbox.masks import Mask, MaskKind, Search
 from sandbox.paths import path_inside
 from sandbox.places import Guard, guard, resolve_bind, within
 from sandbox.quarantine import Known, remember
+from sandbox.session_git import config_text
 from sandbox.spec import SandboxSpec
 from sandbox.survey import Survey, Tools
 
@@ -49,8 +52,8 @@ class WrapPlan:
     """All of one wrap.
 
     `binds` (everything bound but the system) and `masks` say what `verify.py` has to find; `visible` are the
-    directories to be seen, `home`, `path`, `variables` and `git_config` what the environment is told. `known` is for
-    `quarantine` when the wrap is over, `notes` are for the user.
+    directories to be seen, `home`, `path`, `variables`, `git_config` and `gh_config` what the environment is told.
+    `known` is for `quarantine` when the wrap is over, `notes` are for the user.
     """
 
     arguments: tuple[str, ...]
@@ -63,6 +66,7 @@ class WrapPlan:
     visible: tuple[str, ...]
     variables: tuple[tuple[str, str], ...]
     git_config: str
+    gh_config: str = ""
     known: Known = field(default_factory=Known)
     notes: tuple[str, ...] = ()
 
@@ -97,6 +101,7 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
         *NAMESPACES,
         *base_arguments(),
         *etc_arguments(),
+        *(forge_arguments() if spec.git else ()),
         *_links(survey.tools, is_visible),
         *_bind_arguments(shown, masks),
         *_mask_arguments(masks),
@@ -107,9 +112,10 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
             "bind fewer or smaller directories, or name harmless files in `files.allow_write` of the configuration",
         )
     inside = home or "/tmp/home"
+    git_config = config_text(spec.git, GATEWAY_PORT, spec.git_config)
     return WrapPlan(
         arguments=tuple(arguments),
-        files=tuple(own_files(inside, spec.git_config)),
+        files=tuple(own_files(inside, git_config)),
         binds=shown,
         masks=masks,
         python=python,
@@ -117,7 +123,8 @@ def plan_wrap(spec: SandboxSpec) -> WrapPlan:
         path=path_inside(spec.search_path, survey.shows),
         visible=(*system, *(bind.path for bind in shown)),
         variables=tuple(sorted(survey.tools.variables.items())),
-        git_config=GIT_CONFIG if spec.git_config else "",
+        git_config=GIT_CONFIG if git_config else "",
+        gh_config=GH_CONFIG if spec.git else "",
         known=remember(search.git_directories, search.links, search.worktrees),
         notes=_notes(search.links),
     )

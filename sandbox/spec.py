@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.session import Mode, ProcessGroup
+from sandbox.session_git import SessionGit
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class SandboxSpec:
     `home` becomes HOME inside (a private directory of the workspace, made when missing; empty: a temporary one),
     `state_dir` and `runtime_dir` are the product's own and are never bound, `user_home` is the real home, whose
     secrets are never bound. `command` is CMD with its arguments and `search_path` the host's PATH: what they need
-    to run is bound read-only. `git_config` is the text of the generated git configuration.
+    to run is bound read-only. `git_config` is the copy of the user's git configuration, and `git` the forge that pushes
+    and fetches are rewritten for in front of it (None: git is left to itself).
     `deny_write`, `allow_write` and `deny_read` join the shipped file rules (globs: a bare name, or a path).
     `group` is where CMD stands among the host's processes; the default is safe wherever the launcher was started.
     """
@@ -55,6 +57,7 @@ class SandboxSpec:
     command: tuple[str, ...] = ()
     search_path: str = ""
     git_config: str = field(default="", repr=False)
+    git: SessionGit | None = None
     deny_write: tuple[str, ...] = ()
     allow_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()

@@ -100,7 +100,7 @@ CREDENTIAL_EXCEPTIONS = ("TOKENIZERS_PARALLELISM", "GIT_AUTHOR_*")
 
 # Credentials by value, in whatever variable: token shapes, key files, passwords in URLs. Regular expressions.
 CREDENTIAL_VALUES = (
-    r"\bgh[pousr]_[A-Za-z0-9]{20,}",
+    r"\bgh[pousr]_[A-Za-z0-9._-]{20,}",  # newer ones hold an App's number and a JWT
     r"\bgithub_pat_[A-Za-z0-9_]{20,}",
     r"\bglpat-[A-Za-z0-9_-]{16,}",
     r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",

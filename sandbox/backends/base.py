@@ -43,7 +43,8 @@ class Inside:
 
     `path` is PATH, `tmpdir` a writable directory for temporary files, `git_config` the path of the generated git
     configuration (empty: none), `connect` the connect helper as a command, `roots` the directories to be seen,
-    `variables` what points toolchains to where they are.
+    `variables` what points toolchains to where they are, `credential` git's credential helper as a command, `gh_config`
+    an empty directory for gh (empty: none).
     """
 
     home: str
@@ -53,6 +54,8 @@ class Inside:
     connect: tuple[str, ...]
     roots: tuple[str, ...]
     variables: Mapping[str, str]
+    credential: tuple[str, ...] = ()
+    gh_config: str = ""
 
 
 class Running(Protocol):

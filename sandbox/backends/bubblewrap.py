@@ -24,7 +24,7 @@ from gateway.policy.wording import printable
 from gateway.session import ProcessGroup
 from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, WORD_DEADLINE, Endpoints, Inside, Probe
 from sandbox.handover import Child, encode_word, open_channel, read_complaint, still_open, take_listeners
-from sandbox.layout import CONNECT, NAMESPACES, STUB
+from sandbox.layout import CONNECT, CREDENTIAL, NAMESPACES, STUB
 from sandbox.mounts import GATEWAY_PORT, HTTP_PORT, SOCKS_PORT, WrapPlan, plan_wrap
 from sandbox.quarantine import quarantine
 from sandbox.seccomp import build_filter
@@ -232,6 +232,8 @@ class Wrapped:
             connect=(plan.python, *PYTHON_FLAGS, CONNECT),
             roots=plan.visible,
             variables=dict(plan.variables),
+            credential=(plan.python, *PYTHON_FLAGS, CREDENTIAL),
+            gh_config=plan.gh_config,
         )
         self.notes = plan.notes
         self.findings: tuple[str, ...] = ()

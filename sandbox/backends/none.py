@@ -6,6 +6,7 @@ The listeners are the launcher's own, on free ports of the host's loopback.
 """
 
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from gateway.errors import GatewayError
 from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, WORD_DEADLINE, Endpoints, Inside, Probe
 from sandbox.handover import Child, encode_word, open_channel, read_complaint
 from sandbox.paths import path_folders
+from sandbox.session_git import config_text
 from sandbox.spec import SandboxSpec
 
 NOTE = "no wrap"
@@ -44,8 +46,10 @@ class Unwrapped:
                 undo.callback(listener.close)
                 listener.setblocking(False)
                 listeners.append(listener)
-            git_config = _temporary_file(spec.git_config, undo)
-            kept = _spawn(spec, listeners, git_config, undo)
+            gateway_port = listeners[-1].getsockname()[1]
+            git_config = _temporary_file(config_text(spec.git, gateway_port, spec.git_config), undo)
+            gh_config = _temporary_folder(undo) if spec.git else ""
+            kept = _spawn(spec, listeners, git_config, gh_config, undo)
             undo.pop_all()
         return kept
 
@@ -61,7 +65,16 @@ def _temporary_file(text: str, undo: ExitStack) -> str:
     return path
 
 
-def _spawn(spec: SandboxSpec, listeners: list[socket.socket], git_config: str, undo: ExitStack) -> "Kept":
+def _temporary_folder(undo: ExitStack) -> str:
+    """An empty directory of this user alone, for gh."""
+    path = tempfile.mkdtemp(prefix="agent-gateway-", suffix=".gh")  # 0700
+    undo.callback(_remove, path)
+    return path
+
+
+def _spawn(
+    spec: SandboxSpec, listeners: list[socket.socket], git_config: str, gh_config: str, undo: ExitStack
+) -> "Kept":
     """Starts the keeper and waits until it is ready."""
     ours, theirs = open_channel()
     undo.callback(ours.close)
@@ -69,7 +82,7 @@ def _spawn(spec: SandboxSpec, listeners: list[socket.socket], git_config: str, u
     undo.callback(os.close, complaint)
     stderr = os.dup(2)
     try:
-        files = [git_config] if git_config else []
+        files = [path for path in (git_config, gh_config) if path]
         arguments = [os.path.join(PACKAGE, "keeper.py"), str(theirs.fileno()), str(stderr), *files]
         child = Child((sys.executable, *PYTHON_FLAGS, *arguments), (theirs.fileno(), stderr), complaint_end)
     finally:
@@ -86,7 +99,7 @@ def _spawn(spec: SandboxSpec, listeners: list[socket.socket], git_config: str, u
         child.kill()
         child.wait(TEARDOWN_DEADLINE)
         raise GatewayError(f"the command's keeper did not start: {read_complaint(complaint)}")
-    return Kept(spec, listeners, git_config, child, ours, complaint)
+    return Kept(spec, listeners, git_config, gh_config, child, ours, complaint)
 
 
 class Kept:
@@ -99,6 +112,7 @@ class Kept:
         spec: SandboxSpec,
         listeners: list[socket.socket],
         git_config: str,
+        gh_config: str,
         child: Child,
         channel: socket.socket,
         complaint: int,
@@ -115,9 +129,11 @@ class Kept:
             connect=(sys.executable, *PYTHON_FLAGS, os.path.join(PACKAGE, "connect.py")),
             roots=("/",),
             variables={},
+            credential=(sys.executable, *PYTHON_FLAGS, os.path.join(PACKAGE, "credential.py")),
+            gh_config=gh_config,
         )
         self._group = spec.group
-        self._git_config = git_config
+        self._temporary = tuple(path for path in (git_config, gh_config) if path)
         self._child = child
         self._channel = channel
         self._complaint = complaint
@@ -165,7 +181,7 @@ class Kept:
             return self._code
 
     def destroy(self) -> None:
-        """Ends the channel: the keeper kills the tree and removes the file, and is then gone itself."""
+        """Ends the channel: the keeper kills the tree and removes the files, and is then gone itself."""
         with self._lock:
             if self._destroyed:
                 return
@@ -180,10 +196,14 @@ class Kept:
         for listener in (self.http, self.socks, self.gateway):
             listener.close()
         os.close(self._complaint)
-        if self._git_config:
-            _remove(self._git_config)
+        for path in self._temporary:
+            _remove(path)
 
 
 def _remove(path: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(path)
+    """Whatever CMD made of it: a directory with all that is in it, a link alone."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)

@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from gateway.errors import UsageError
 from sandbox.backends.base import Endpoints
 from sandbox.env import Environment, build_environment, refuse_name, ssh_command
+from sandbox.github_host import GITHUB_HOST, parse_github_url
+from sandbox.session_git import SessionGit, last_settings
 
 ENDPOINTS = Endpoints(3128, 1080, 3180)
 
@@ -116,6 +119,86 @@ def test_what_is_set() -> None:
     }
 
 
+GIT = SessionGit(GITHUB_HOST)
+ENTERPRISE = SessionGit(parse_github_url("https://ghe.test:8443"))
+
+
+def test_git_of_a_session() -> None:
+    values = build({}, git=GIT, git_config="/run/gitconfig", credential=("/usr/bin/python3", "/c.py")).values
+    settings = last_settings(GIT, "http://127.0.0.1:3180", "word", ("/usr/bin/python3", "/c.py"))
+    count = int(values["GIT_CONFIG_COUNT"])
+    assert settings == tuple(
+        (values[f"GIT_CONFIG_KEY_{n}"], values[f"GIT_CONFIG_VALUE_{n}"]) for n in range(count)
+    )
+    assert f"GIT_CONFIG_KEY_{count}" not in values
+    assert (values["GIT_CONFIG_GLOBAL"], values["GIT_CONFIG_NOSYSTEM"]) == ("/run/gitconfig", "1")
+    assert values["GIT_TERMINAL_PROMPT"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, {}),
+        ({"git": GIT}, {"GH_PROMPT_DISABLED": "1"}),
+        ({"github_token": "t"}, {"GH_TOKEN": "t", "GITHUB_TOKEN": "t"}),
+        (
+            {"git": GIT, "github_token": "t", "gh_config": "/run/gh"},
+            {"GH_TOKEN": "t", "GITHUB_TOKEN": "t", "GH_CONFIG_DIR": "/run/gh", "GH_PROMPT_DISABLED": "1"},
+        ),
+        ({"git": ENTERPRISE}, {"GH_HOST": "ghe.test:8443", "GH_PROMPT_DISABLED": "1"}),
+        (
+            {"git": ENTERPRISE, "github_token": "t"},
+            {"GH_TOKEN": "t", "GITHUB_TOKEN": "t", "GH_ENTERPRISE_TOKEN": "t", "GH_HOST": "ghe.test:8443",
+             "GH_PROMPT_DISABLED": "1"},
+        ),
+        (
+            {"git": SessionGit(parse_github_url("https://acme.ghe.com")), "github_token": "t"},
+            {"GH_TOKEN": "t", "GITHUB_TOKEN": "t", "GH_HOST": "acme.ghe.com", "GH_PROMPT_DISABLED": "1"},
+        ),
+        # the operator's own word
+        (
+            {"git": GIT, "github_token": "t", "set_values": {"GH_TOKEN": "mine"}},
+            {"GH_TOKEN": "mine", "GITHUB_TOKEN": "t", "GH_PROMPT_DISABLED": "1"},
+        ),
+        ({"github_token": "t", "pass_names": ("GH_TOKEN",)}, {"GH_TOKEN": "the user's", "GITHUB_TOKEN": "t"}),
+    ],
+)  # fmt: skip
+def test_what_gh_finds(options: dict[str, Any], found: dict[str, str]) -> None:
+    host = {
+        "GH_TOKEN": "the user's",
+        "GITHUB_TOKEN": "too",
+        "GH_CONFIG_DIR": "/home/me",
+        "GH_HOST": "other.test",
+    }
+    values = build(host, **options).values
+    assert {name: value for name, value in values.items() if name.startswith(("GH_", "GITHUB_"))} == found
+
+
+@pytest.mark.parametrize(
+    ("backend", "git", "keyless"),
+    [("none", GIT, True), ("none", None, False), ("native", GIT, False), ("native", None, False)],
+)
+def test_ssh_without_the_users_keys(
+    tmp_path: Path, backend: str, git: SessionGit | None, keyless: bool
+) -> None:
+    """Without a wrap ssh would find them. Asked of the real one, which reads no configuration of the user's then."""
+    config = tmp_path / ".ssh/config"
+    config.parent.mkdir()
+    config.write_text(
+        "IdentityFile /secret/key\nIdentityAgent /secret/agent\nHost work\n HostName github.com\n"
+    )
+    command = build({}, backend=backend, git=git, connect=("/bin/false",)).values["GIT_SSH_COMMAND"]
+    script = command if keyless else command.replace("ssh ", f"ssh -F {config} ", 1)
+    done = subprocess.run(("sh", "-c", f"{script} -G git@work"), capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert ("identityfile /secret/key" not in lines) is keyless
+    assert ("identityagent none" in lines) is keyless
+    assert ("identitiesonly yes" in lines) is keyless
+    assert ([line for line in lines if line.startswith("identityfile ")] == ["identityfile none"]) is keyless
+    assert ("hostname github.com" not in lines) is keyless
+    assert any(line.startswith("proxycommand /bin/false 127.0.0.1:1080") for line in lines)
+
+
 def test_hosts_own_values_do_not_shine_through() -> None:
     host = {
         "HOME": "/home/me", "PATH": "/evil", "TMPDIR": "/gone", "https_proxy": "http://other.test", "NO_PROXY": "*",
@@ -156,6 +239,7 @@ def test_what_nobody_may_set(name: str) -> None:
 def test_values_do_not_show() -> None:
     assert "word" not in repr(build({"ANTHROPIC_API_KEY": "key-of-mine"}))
     assert "key-of-mine" not in repr(build({"ANTHROPIC_API_KEY": "key-of-mine"}))
+    assert "key-of-mine" not in repr(build({}, github_token="key-of-mine"))
 
 
 def test_ssh_command_survives_both_shells() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sandbox.handover import encode_word
 from sandbox.keeper import descendants, parent_of, parents
+from tests.sandbox.processes import many_descriptors
 from tests.sandbox.wrapping import PATIENCE, PYTHON, SOURCES
 
 KEEPER = [PYTHON, "-I", "-S", "-E", "-B", str(SOURCES / "sandbox/keeper.py")]
@@ -71,6 +72,31 @@ def test_no_word_starts_nothing(tmp_path: Path) -> None:
         channel.shutdown(socket.SHUT_WR)
         assert process.wait(PATIENCE) == 0
         assert not file.exists()
+
+
+def test_directory_goes_with_what_was_left_in_it(tmp_path: Path) -> None:
+    folder, link, kept = tmp_path / "folder", tmp_path / "link", tmp_path / "kept"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below/file").touch()
+    (folder / "away").symlink_to(kept)
+    kept.mkdir()
+    (kept / "file").touch()
+    link.symlink_to(kept)
+    with started(folder, link, tmp_path / "never there") as (process, channel):
+        channel.shutdown(socket.SHUT_WR)
+        assert process.wait(PATIENCE) == 0
+    assert sorted(tmp_path.iterdir()) == [kept]
+    assert (kept / "file").exists()
+
+
+def test_descriptors_beyond_the_first_thousand() -> None:
+    """Whoever starts us may have many open: the keeper's channel then has a number that select() does not know."""
+    with many_descriptors(), started() as (process, channel):
+        channel.sendall(encode_word(("sh", "-c", "exit 7"), VARIABLES, "/", ()))
+        status = int.from_bytes(channel.recv(4, socket.MSG_WAITALL), "big")
+        assert os.waitstatus_to_exitcode(status) == 7
+        channel.shutdown(socket.SHUT_WR)
+        assert process.wait(PATIENCE) == 0
 
 
 def test_finds_the_tree() -> None:

@@ -9,11 +9,14 @@ import pytest
 
 from sandbox.layout import (
     CONNECT,
+    CREDENTIAL,
+    GH_CONFIG,
     GIT_CONFIG,
     NAMESPACES,
     STUB,
     base_arguments,
     etc_arguments,
+    forge_arguments,
     own_files,
     system_folders,
 )
@@ -158,9 +161,15 @@ def test_own_files() -> None:
     files = {file.path: file.content for file in own_files("/home/inside", "[user]\n\tname = \udcff\n")}
     assert files[STUB] == (SOURCES / "sandbox/stub.py").read_bytes()
     assert files[CONNECT] == (SOURCES / "sandbox/connect.py").read_bytes()
+    assert files[CREDENTIAL] == (SOURCES / "sandbox/credential.py").read_bytes()
     assert files[GIT_CONFIG] == b"[user]\n\tname = \xff\n"
     account = next(line for line in files["/etc/passwd"].decode().splitlines() if f":{os.getuid()}:" in line)
     assert account.split(":")[5] == "/home/inside"
     assert files["/etc/hosts"].startswith(b"127.0.0.1 localhost")
     assert b"nameserver" not in files["/etc/resolv.conf"]
     assert GIT_CONFIG not in {file.path for file in own_files("/home/inside", "")}
+
+
+def test_directory_of_gh_is_its_own() -> None:
+    assert list(forge_arguments()) == ["--perms", "0700", "--tmpfs", GH_CONFIG]
+    assert GH_CONFIG not in {STUB, CONNECT, CREDENTIAL, GIT_CONFIG}

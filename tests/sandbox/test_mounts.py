@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from gateway.errors import GatewayError
 from gateway.session import Mode
 from sandbox import mounts
-from sandbox.layout import GIT_CONFIG
+from sandbox.github_host import GITHUB_HOST
+from sandbox.layout import GH_CONFIG, GIT_CONFIG
 from sandbox.masks import MaskKind
 from sandbox.mounts import Bind, WrapPlan, plan_wrap
+from sandbox.session_git import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.sandbox.wrapping import NOBODY, Place
 
@@ -601,6 +603,20 @@ def test_files_of_the_wraps_own(host: Path) -> None:
     assert without.git_config == ""
     assert GIT_CONFIG not in {file.path for file in without.files}
     assert not [word for word in plan.arguments if "A U Thor" in word]
+
+
+def test_forge_of_the_session(host: Path) -> None:
+    plan = plan_wrap(spec(host, git=SessionGit(GITHUB_HOST), git_config="[user]\n"))
+    (text,) = (file.content.decode() for file in plan.files if file.path == GIT_CONFIG)
+    assert text.startswith('[url "http://127.0.0.1:3180/git/github.com/"]\n')
+    assert text.endswith("[user]\n")
+    assert (plan.git_config, plan.gh_config) == (GIT_CONFIG, GH_CONFIG)
+    assert ("--perms", "0700", "--tmpfs", GH_CONFIG) in zip(
+        *(plan.arguments[n:] for n in range(4)), strict=False
+    )
+    without = plan_wrap(spec(host))
+    assert (without.gh_config, GH_CONFIG in without.arguments) == ("", False)
+    assert plan_wrap(spec(host, git=SessionGit(GITHUB_HOST))).git_config == GIT_CONFIG
 
 
 def test_own_interpreter_is_seen(host: Path) -> None:

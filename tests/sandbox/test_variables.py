@@ -45,6 +45,8 @@ def test_nothing_passes_that_must_not(never: str, passed: str) -> None:
     ("text", "is_one"),
     [
         ("ghp_" + "a" * 36, True),
+        ("ghs_123456_eyJhbGciOiJI.eyJpc3MiOiIx.c2lnbmF0-dXJl_", True),
+        ("ghs_123456", False),
         ("github_pat_" + "a" * 30, True),
         ("sk-ant-api03-" + "a" * 30, True),
         ("AKIA" + "A" * 16, True),

@@ -4,8 +4,10 @@ import fcntl
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,12 @@ import pytest
 from gateway.errors import GatewayError
 from sandbox.backends import BACKENDS
 from sandbox.backends.base import Backend, Running
+from sandbox.env import build_environment
+from sandbox.github_host import GITHUB_HOST
+from sandbox.session_git import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
+from tests.fakes.wire import Message, Wire
+from tests.sandbox.inside_git import IDENTITY, SECRET, TOKEN, response
 from tests.sandbox.wrapping import PATIENCE, PEOPLE, Place, place_of
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=[backend.name for backend in BACKENDS])
@@ -50,12 +57,10 @@ def host() -> Iterator[Place]:
         yield made
 
 
-@pytest.fixture(params=WORKS, ids=[backend.name for backend in WORKS])
-def launch(request: pytest.FixtureRequest, host: Place) -> Iterator[Launch]:
-    """Launches the backend with the worktree; all of it is torn down at the end."""
-    backend: Backend = request.param
+def spec_of(host: Place) -> SandboxSpec:
+    """A wrap around the worktree of the host."""
     work = str(host.worktree)
-    spec = SandboxSpec(
+    return SandboxSpec(
         "session",
         "default",
         "",
@@ -66,6 +71,13 @@ def launch(request: pytest.FixtureRequest, host: Place) -> Iterator[Launch]:
         command=("bash",),
         search_path="/usr/bin:/bin",
     )
+
+
+@pytest.fixture(params=WORKS, ids=[backend.name for backend in WORKS])
+def launch(request: pytest.FixtureRequest, host: Place) -> Iterator[Launch]:
+    """Launches the backend with the worktree; all of it is torn down at the end."""
+    backend: Backend = request.param
+    spec = spec_of(host)
     with ExitStack() as stack:
 
         def launched() -> Running:
@@ -279,3 +291,64 @@ def test_what_cannot_run_says_so(backend: Backend) -> None:
     with pytest.raises(GatewayError) as caught:
         backend.launch(SandboxSpec("s", "w", "a", ()))
     assert caught.value.hint == backend.probe().hint
+
+
+# --- Git and gh -----------------------------------------------------------------------------------
+
+GIT_SCRIPT = """
+git push origin HEAD:main 2>pushed
+printf 'url=https://github.com/acme/widget.git\\n\\n' | git credential fill >login 2>&1
+git remote -v >remotes
+git config user.name >name
+{ ls -A "$GH_CONFIG_DIR"; stat -c %a "$GH_CONFIG_DIR"; } >gh
+echo x >"$GH_CONFIG_DIR/config.yml" && printf '%s' "$GH_CONFIG_DIR" >where
+"""
+
+
+def answer(listener: socket.socket, reply: bytes) -> Message:
+    """Answers one request on one connection."""
+    with Wire(accept(listener)) as wire:
+        request = wire.message()
+        wire.send(reply)
+        return request
+
+
+@pytest.mark.parametrize("backend", WORKS, ids=[backend.name for backend in WORKS])
+def test_git_speaks_to_the_gateway(backend: Backend, host: Place) -> None:
+    for arguments in (
+        ("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "one"),
+        ("remote", "add", "origin", "git@github.com:acme/widget.git"),
+    ):  # fmt: skip
+        environment = {"PATH": "/usr/bin:/bin", **IDENTITY}
+        subprocess.run(("git", *arguments), cwd=host.worktree, env=environment, check=True)
+    git = SessionGit(GITHUB_HOST)
+    running = backend.launch(replace(spec_of(host), git=git, git_config='[user]\n\tname = "A U Thor"\n'))
+    try:
+        inside = running.inside
+        built = build_environment(
+            {}, endpoints=running.endpoints, session_id="s", backend=backend.name, secret=SECRET, home=inside.home,
+            path=inside.path, tmpdir=inside.tmpdir, git_config=inside.git_config, connect=inside.connect,
+            roots=inside.roots, tools=inside.variables, git=git, credential=inside.credential,
+            gh_config=inside.gh_config, github_token=TOKEN,
+        )  # fmt: skip
+        running.start(("bash", "-c", GIT_SCRIPT), built.values, str(host.worktree))
+        pushed = answer(running.gateway, response("403 Forbidden", b"no\n", "Content-Type: text/plain"))
+        login = b'{"username": "x-access-token", "password": "read-only"}'
+        asked = answer(running.gateway, response("200 OK", login))
+        assert running.wait() == 0
+    finally:
+        running.destroy()
+    assert pushed.target == "/git/github.com/acme/widget.git/info/refs?service=git-receive-pack"
+    assert asked.json() == {"host": "github.com", "path": "acme/widget.git"}
+    assert pushed.field("X-Agent-Gateway-Session") == asked.field("X-Agent-Gateway-Session") == SECRET
+    found = {
+        name: (host.worktree / name).read_text() for name in ("pushed", "login", "remotes", "name", "gh")
+    }
+    assert "remote: no\n" in found["pushed"]
+    assert "username=x-access-token\npassword=read-only\n" in found["login"]
+    assert f"http://127.0.0.1:{running.endpoints.gateway_port}/git/github.com/acme/" in found["remotes"]
+    assert SECRET not in found["remotes"]
+    assert (found["name"], found["gh"]) == ("A U Thor\n", "700\n")
+    # What gh writes is gone with the session.
+    assert not os.path.lexists((host.worktree / "where").read_text())
+    assert not os.path.lexists(inside.git_config)
