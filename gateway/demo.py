@@ -24,6 +24,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.demo_push import push_demo
 from gateway.errors import GatewayError
 from gateway.policy.wording import printable, printable_lines
 
@@ -79,9 +80,10 @@ def demo(environ: Mapping[str, str]) -> int:
         "A small agent ran behind the gateway, its targets on this machine. The gateway said:",
         *_wrap(said),
     ]
-    parts = (told, _table(steps, outcomes), _recorded(records), _verdict(steps, outcomes))
+    pushes, fine = push_demo(environ, _read_log)
+    parts = (told, _table(steps, outcomes), _recorded(records), pushes, _verdict(steps, outcomes))
     sys.stdout.write("\n\n".join("\n".join(part) for part in parts) + "\n")
-    return 0 if all(outcome.fine for outcome in outcomes) else 1
+    return 0 if fine and all(outcome.fine for outcome in outcomes) else 1
 
 
 # --- The place ------------------------------------------------------------------------------------

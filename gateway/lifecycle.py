@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.policy.egress import EgressRules
+from gateway.policy.rules import RuleSet
 from gateway.session import Mode, SandboxStamp, Session, Sessions
 
 
@@ -22,6 +23,7 @@ class SessionRequest:
     agent: str = ""
     mode: Mode = Mode.CHAT
     worktree: str = ""
+    rules: RuleSet = field(default_factory=RuleSet)
 
 
 def new_session_id() -> str:
@@ -54,6 +56,7 @@ def open_session(
         agent=request.agent,
         mode=request.mode,
         worktree=request.worktree,
+        rules=request.rules,
     )
     sessions.add(session)
     fields = {

@@ -13,14 +13,19 @@ from typing import Final
 
 from gateway.allowlists import load_shipped
 from gateway.config import Config, compile_egress, find_config, load_config
+from gateway.config.values import Workspace
 from gateway.errors import GatewayError, UsageError
 from gateway.lifecycle import new_session_id
 from gateway.policy.egress import EgressRules
+from gateway.policy.repositories import SessionRepositories
 from gateway.session import Mode
 from sandbox.env import refuse_name
-from sandbox.gitconfig import git_config_text, read_user_settings
+from sandbox.gitconfig import Setting, git_config_text, read_user_settings
 from sandbox.gitdir import is_git_directory
+from sandbox.github_host import GitHubHost, parse_github_url
 from sandbox.launch import Choice, choose_backend
+from sandbox.remotes import Remotes, find_aliases, read_remotes
+from sandbox.session_git import make_session_git
 from sandbox.spec import SandboxBindMount, SandboxSpec
 
 # The workspace of whoever names none: its homes are the worktrees' own.
@@ -54,7 +59,8 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything `run` needs. `workdir` is where CMD starts, `passed` and `set_values` are --env's and the config's."""
+    """Everything `run` needs. `workdir` is where CMD starts, `passed` and `set_values` are --env's and the config's,
+    `repositories` where the session may push to, `authority` the forge's HOST[:PORT]. `notes` are lines for the user."""
 
     options: RunOptions
     config: Config
@@ -67,6 +73,9 @@ class Plan:
     audit_directory: Path
     passed: tuple[str, ...]
     set_values: Mapping[str, str] = field(repr=False)
+    repositories: SessionRepositories
+    authority: str
+    notes: tuple[str, ...]
 
 
 def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
@@ -88,7 +97,8 @@ def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
     workdir = _working_directory()
     worktree = _worktree(options.repo, workdir)
     audit_directory = config.audit.directory or state_directory(environ) / "audit"
-    spec = _spec(options, environ, config, session_id, workdir, worktree)
+    forge = _find_forge(config, environ, worktree, workdir)
+    spec = _spec(options, environ, config, session_id, workdir, worktree, forge)
     return Plan(
         options=options,
         config=config,
@@ -101,7 +111,31 @@ def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
         audit_directory=audit_directory,
         passed=(*config.environment.pass_, *passed),
         set_values={**config.environment.set_, **set_values},
+        repositories=SessionRepositories(
+            forge.remotes.repositories,
+            config.workspaces.get(options.workspace, Workspace()).repositories,
+        ),
+        authority=forge.host.authority,
+        notes=forge.remotes.notes,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Forge:
+    """What the host's git says of the forge: the user's settings, and the worktree's remotes at this moment."""
+
+    host: GitHubHost
+    settings: tuple[Setting, ...]
+    aliases: tuple[str, ...]
+    remotes: Remotes
+
+
+def _find_forge(config: Config, environ: Mapping[str, str], worktree: str, workdir: str) -> _Forge:
+    host = parse_github_url(config.github.url)
+    settings = read_user_settings(environ, worktree or workdir)
+    aliases = find_aliases(settings, host)
+    remotes = read_remotes(environ, worktree, host, aliases) if worktree else Remotes()
+    return _Forge(host, settings, aliases, remotes)
 
 
 def _spec(
@@ -111,6 +145,7 @@ def _spec(
     session_id: str,
     workdir: str,
     worktree: str,
+    forge: "_Forge",
 ) -> SandboxSpec:
     """What is asked of the wrap. Without a worktree the current directory takes its place."""
     state = state_directory(environ)
@@ -132,7 +167,8 @@ def _spec(
         user_home=environ.get("HOME", ""),
         command=options.command,
         search_path=environ.get("PATH", ""),
-        git_config=git_config_text(read_user_settings(environ, root)),
+        git_config=git_config_text(forge.settings),
+        git=make_session_git(forge.host, forge.remotes, forge.aliases),
         deny_write=config.files.deny_write,
         allow_write=config.files.allow_write,
         deny_read=config.files.deny_read,

@@ -6,46 +6,50 @@ would without us; what is sent to this process alone is passed on. Elsewhere it 
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import resource
 import signal
-import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
+from gateway.approvals import Approvals
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.authorizer import Authorizer, Counts
 from gateway.errors import AuditError, GatewayError
+from gateway.garbage import settle_garbage
 from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session, record_violation
+from gateway.log_sync import synced
 from gateway.plan import Plan, RunOptions, make_plan
-from gateway.policy.wording import printable, printable_lines
+from gateway.policy.wording import printable
+from gateway.push_authorizer import PushAuthorizer, PushCounts
 from gateway.session import ProcessGroup, Session, Sessions
 from gateway.signals import Signals
+from gateway.talk import log_to_stderr
 from gateway.terminal import find_group, terminal_kept
 from sandbox.backends.base import Running
 from sandbox.env import Environment, build_environment
 
-# Seconds between two fsyncs of the log: what a power cut may take.
-_SYNC_EVERY: Final = 1.0
+if TYPE_CHECKING:
+    from gateway.api.agent import Malformed, Route
+    from gateway.credentials.private_key import PrivateKeyFile
+
 # Descriptors this process may need: two per tunnel, four per hot pair of pipes, for as many tunnels as limits allow.
 _DESCRIPTORS: Final = 65_536
 # What ends a command that has not started yet.
 _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
-# Garbage: what start-up left is never looked at again, and what runs makes little of it.
-_COLLECT_AFTER: Final = (10_000, 20, 100)
 
 _log = logging.getLogger(__name__)
 
 
 def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     """Runs the command and returns the exit status of the contract. GatewayError when the gateway itself fails."""
-    _log_to_stderr()
+    log_to_stderr()
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         group = find_group()  # before there are processes of our own, whose ends take their time
@@ -54,39 +58,60 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         imports = threading.Thread(target=_import_slowly, name="imports", daemon=True)
         imports.start()
         _make_state_directory(plan.spec.state_dir)
+        key = _app_key(plan)
         log = _open_log(plan)
         stack.callback(_close_log, log)
         stack.enter_context(terminal_kept())
         running = plan.choice.backend.launch(plan.spec)
         stack.callback(running.destroy)
         _say(plan.choice.line)
-        for note in running.notes:
+        for note in (*plan.notes, *running.notes):
             _say(f"agent-gateway: {note}")
         _raise_descriptor_limit()
         imports.join()
-        status, counts = _in_loop(_serve(plan, environ, log, running, signals))
+        end = _in_loop(_serve(plan, environ, log, running, signals, key))
+    for line in end.left:
+        _say(f"agent-gateway: {line}")
     if not options.quiet:
-        _say(_closing_line(counts, len(running.findings), log))
-    return status
+        _say(_closing_line(end, len(running.findings), log))
+    return end.status
+
+
+@dataclass(slots=True)
+class _End:
+    """What is to be said at the end. Changes until then: `left` are lines about tokens that could not be revoked."""
+
+    status: int
+    connections: Counts
+    pushes: PushCounts
+    left: list[str] = field(default_factory=list)
 
 
 async def _serve(
-    plan: Plan, environ: Mapping[str, str], log: AuditLog, running: Running, signals: Signals
-) -> tuple[int, Counts]:
-    """The session's life: exit status of the command, and what was allowed and denied."""
+    plan: Plan,
+    environ: Mapping[str, str],
+    log: AuditLog,
+    running: Running,
+    signals: Signals,
+    key: "PrivateKeyFile | None",
+) -> _End:
+    """The session's life."""
+    from gateway.github_half import github_half
     from gateway.proxy.proxies import Proxies
+    from gateway.proxy.workers import usable_cores
 
     door = Authorizer(log, time.monotonic)
+    push_door = PushAuthorizer(log, Approvals(log, time.monotonic, plan.config.approvals.timeout), _now)
     sessions = Sessions()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(_synced(log))
+        await stack.enter_async_context(synced(log))
         secret = new_secret()
         environment = _environment(plan, environ, running, secret)
         session = _open_session(plan, environment, secret, sessions, log)
         ending = _Ending()
         stack.callback(ending.close, session, sessions, log, running)
         stack.callback(running.destroy)
-        proxies = await stack.enter_async_context(Proxies(door))
+        proxies = await stack.enter_async_context(Proxies(door, cores=usable_cores()))
         ports = running.endpoints
         own = frozenset({ports.http_port, ports.socks_port, ports.gateway_port})
         proxies.open(
@@ -97,10 +122,19 @@ async def _serve(
             own_ports=own if running.backend == "none" else frozenset(),
             upstream_proxy=plan.config.egress.upstream_proxy,
         )
-        await stack.enter_async_context(_agent_api(running))
-        _settle_garbage()
-        ending.status = await _command(plan, running, environment, signals)
-        return ending.status, door.counts(session.id)
+        end = _End(125, door.counts(session.id), push_door.counts(session.id))
+        half = await stack.enter_async_context(
+            github_half(
+                plan.config, key, session, sessions, push_door, plan.repositories, plan.authority, end.left
+            )
+        )
+        for note in half.notes:
+            _say(f"agent-gateway: {note}")
+        environment = _environment(plan, environ, running, secret, half.read_token)
+        await stack.enter_async_context(_agent_api(running, half.routes, half.malformed))
+        settle_garbage()
+        ending.status = end.status = await _command(plan, running, environment, signals)
+        return end
 
 
 async def _command(plan: Plan, running: Running, environment: Environment, signals: Signals) -> int:
@@ -178,7 +212,9 @@ def _in_loop[T](main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-def _environment(plan: Plan, environ: Mapping[str, str], running: Running, secret: str) -> Environment:
+def _environment(
+    plan: Plan, environ: Mapping[str, str], running: Running, secret: str, github_token: str = ""
+) -> Environment:
     """The command's environment; what --env and the config ask for is in the plan."""
     inside = running.inside
     return build_environment(
@@ -196,6 +232,10 @@ def _environment(plan: Plan, environ: Mapping[str, str], running: Running, secre
         tools=inside.variables,
         pass_names=plan.passed,
         set_values=plan.set_values,
+        git=plan.spec.git,
+        credential=inside.credential,
+        gh_config=inside.gh_config,
+        github_token=github_token,
     )
 
 
@@ -211,6 +251,7 @@ def _open_session(
         agent=plan.options.agent or "",
         mode=plan.spec.mode,
         worktree=plan.worktree,
+        rules=plan.config.rule_set,
     )
     return open_session(request, sessions, log, kept=environment.kept, dropped=environment.dropped)
 
@@ -230,32 +271,24 @@ def _close_log(log: AuditLog) -> None:
         _log.error("%s", error)
 
 
-@asynccontextmanager
-async def _synced(log: AuditLog) -> AsyncIterator[None]:
-    """Brings the log to the disk every second, in a thread, so that no connection waits for it."""
+def _app_key(plan: Plan) -> "PrivateKeyFile | None":
+    """The App's key, looked at before anything is started; None without an App."""
+    if plan.config.github.app_id is None:
+        return None
+    from gateway.github_half import read_app_key
 
-    async def sync() -> None:
-        while True:
-            await asyncio.sleep(_SYNC_EVERY)
-            try:
-                await asyncio.to_thread(log.sync)
-            except AuditError as error:
-                _log.error("%s; from now every connection is refused", error)
-                return
-
-    task = asyncio.create_task(sync())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    return read_app_key(plan.config)
 
 
 @asynccontextmanager
-async def _agent_api(running: Running) -> AsyncIterator[None]:
+async def _agent_api(
+    running: Running, routes: "Sequence[Route]", malformed: "Malformed"
+) -> AsyncIterator[None]:
     from gateway.api.agent import close_agent_api, serve_agent_api
 
-    server = serve_agent_api(running.gateway)
+    server = serve_agent_api(
+        running.gateway, routes, port=running.endpoints.gateway_port, malformed=malformed
+    )
     try:
         yield
     finally:
@@ -264,25 +297,8 @@ async def _agent_api(running: Running) -> AsyncIterator[None]:
 
 def _import_slowly() -> None:
     """What takes longest to import, while the wrap comes up; `_serve` and `_agent_api` find it done."""
-    import gateway.api.agent  # noqa: F401  (imported to be there)
+    import gateway.github_half  # noqa: F401  (imported to be there)
     import gateway.proxy.proxies  # noqa: F401  (imported to be there)
-
-
-class _Formatter(logging.Formatter):
-    """Lines in which nothing of a path, an error or a traceback can speak to the terminal."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return printable(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:
-        return printable_lines(super().formatException(ei))
-
-
-def _log_to_stderr() -> None:
-    """Warnings and errors of every module."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter("agent-gateway: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def _make_state_directory(path: str) -> None:
@@ -304,20 +320,19 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _settle_garbage() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
-
-
 def _say(line: str) -> None:
     """One line on stderr. Not by `print`: what a reader that has gone leaves in a buffer changes the exit status."""
     with contextlib.suppress(OSError):
         os.write(2, f"{printable(line)}\n".encode())
 
 
-def _closing_line(counts: Counts, violations: int, log: AuditLog) -> str:
+def _closing_line(end: _End, violations: int, log: AuditLog) -> str:
     return (
-        f"agent-gateway: {counts.allowed} connections allowed, {counts.denied} denied; "
-        f"0 pushes forwarded, 0 refused; {violations} violations; log: {log.path}"
+        f"agent-gateway: {end.connections.allowed} connections allowed, {end.connections.denied} denied; "
+        f"{end.pushes.forwarded} pushes forwarded, {end.pushes.refused} refused; {violations} violations; "
+        f"log: {log.path}"
     )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,104 @@
+"""The GitHub half of a session, put together: the App, the session's tokens, the push gateway on the agent listener.
+
+Composition only. Without an App all of it is there as well, and refuses with the reason.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gateway.api.agent import Malformed, Route
+from gateway.api.git_credential import GitCredential, git_credential_route
+from gateway.config import Config
+from gateway.credentials.broker import SessionCredentials
+from gateway.credentials.client import make_client
+from gateway.credentials.github_app import GitHubApp
+from gateway.credentials.private_key import PrivateKeyFile, read_private_key
+from gateway.policy.repositories import RepositoryName, SessionRepositories
+from gateway.push.serving import PushGateway
+from gateway.push_authorizer import PushAuthorizer
+from gateway.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubHalf:
+    """What a session has of GitHub: routes for its agent listener, its own repository's read token (empty: none), and
+    lines for whoever started it."""
+
+    routes: Sequence[Route]
+    malformed: Malformed
+    read_token: str
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"GitHubHalf({len(self.routes)} routes)"
+
+
+def read_app_key(config: Config) -> PrivateKeyFile | None:
+    """The configured App's key; None without an App. GatewayError when it cannot be used."""
+    github = config.github
+    if github.app_id is None or github.private_key_file is None:
+        return None
+    return read_private_key(github.private_key_file)
+
+
+@asynccontextmanager
+async def github_half(
+    config: Config,
+    key: PrivateKeyFile | None,
+    session: Session,
+    sessions: Iterable[Session],
+    door: PushAuthorizer,
+    repositories: SessionRepositories,
+    authority: str,
+    left: list[str],
+) -> AsyncIterator[GitHubHalf]:
+    """The half for the time of the block. At its end pushes are cut and every token is revoked; what could not be is
+    said in `left`. `authority` is the forge's HOST[:PORT]."""
+    async with AsyncExitStack() as stack:
+        client = make_client(config.egress.hosts, config.egress.upstream_proxy)
+        stack.push_async_callback(client.aclose)
+        github = config.github
+        app = None
+        if key is not None and github.app_id is not None:
+            app = GitHubApp(github.api_url, github.app_id, key.pem, client, _now)
+        credentials = SessionCredentials(app, session, door.log, clock=_now)
+
+        async def revoke() -> None:
+            left.extend(await credentials.close())
+
+        stack.push_async_callback(revoke)
+        notes = await credentials.open(repositories.all)
+        gateway = PushGateway(
+            session=session,
+            door=door,
+            app=app,
+            credentials=credentials,
+            client=client,
+            github_url=github.url,
+            label=config.push.label,
+            linked=repositories.all,
+            sessions=sessions,
+        )
+        stack.push_async_callback(gateway.close)
+        credential = GitCredential(session.secret, authority, gateway.read_credential)
+        yield GitHubHalf(
+            routes=(*gateway.routes(), git_credential_route(credential)),
+            malformed=gateway.note_malformed,
+            read_token=await _own_token(credentials, repositories.own),
+            notes=(*(key.warnings if key else ()), *notes),
+        )
+
+
+async def _own_token(credentials: SessionCredentials, own: Iterable[RepositoryName]) -> str:
+    """The text of the read token for the first of the worktree's repositories that there is one for."""
+    for name in own:
+        token = await credentials.read_token(name)
+        if token is not None:
+            return token.value
+    return ""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
