@@ -9,6 +9,9 @@ import pytest
 from gateway.audit import AuditLog
 from gateway.errors import AuditError
 from gateway.lifecycle import SessionRequest, close_session, new_secret, new_session_id, open_session
+from gateway.policy.actions import Action
+from gateway.policy.decision import Verdict
+from gateway.policy.rules import Rule, RuleSet
 from gateway.session import Mode, SandboxStamp, Sessions
 from tests.fakes.rules import offline, rules_for
 
@@ -52,6 +55,14 @@ def test_opening_records_the_session(tmp_path: Path, sessions: Sessions) -> None
         "environment_kept": ["HOME", "PATH"],
         "environment_dropped": ["LD_PRELOAD", "SECRET"],
     }
+    log.close()
+
+
+def test_rules_reach_the_session(tmp_path: Path, sessions: Sessions) -> None:
+    log = AuditLog(tmp_path)
+    rules = RuleSet(rules=(Rule(Action.PUSH, Verdict.DENY, "config.yaml:7"),))
+    assert open_session(request(rules=rules), sessions, log).rules is rules
+    assert open_session(request("s2"), sessions, log).rules == RuleSet()
     log.close()
 
 

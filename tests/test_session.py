@@ -1,9 +1,11 @@
 """A session cannot be changed and shows no secret; the registry holds each id once."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
+from datetime import UTC, datetime
 
 import pytest
 
+from gateway.policy.rules import RuleSet, Subject
 from gateway.session import FileRules, Mode, SandboxStamp, Session, Sessions
 from tests.fakes.rules import rules_for
 
@@ -21,10 +23,17 @@ def test_defaults() -> None:
         Mode.CHAT,
         "",
     )
+    assert made.rules == RuleSet()
+
+
+def test_subject_is_who_the_session_is_for() -> None:
+    moment = datetime(2030, 1, 1, tzinfo=UTC)
+    assert session().subject(moment) == Subject("default", "", "", Mode.CHAT, moment)
+    made = replace(session(), workspace="team", agent="claude", space="blue", mode=Mode.PLAN)
+    assert made.subject(moment) == Subject("team", "claude", "blue", Mode.PLAN, moment)
 
 
 def test_names_are_the_contract_s() -> None:
-    assert [mode.value for mode in Mode] == ["chat", "review", "plan", "orchestrate"]
     assert [rules.value for rules in FileRules] == ["create-time", "existing-only"]
 
 
