@@ -75,13 +75,13 @@ def open_session(
     return session
 
 
-def record_violation(session: Session, log: AuditLog, finding: str) -> None:
-    """Records what a wrapped process left behind against the file rules; `finding` is one line that names the path."""
+def record_violation(session: Session, log: AuditLog, target: str, told: str) -> None:
+    """Records what a wrapped process left behind against the file rules: the path, and the line that tells of it."""
     fields = {
         "action": "file-write-create",
-        "target": finding,
+        "target": target,
         "rule": "file_rules",
-        "raw": finding,
+        "raw": told,
         "count": 1,
     }
     log.append(AuditEvent(EventKind.VIOLATION, fields, session))

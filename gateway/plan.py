@@ -3,10 +3,11 @@
 Reads the config, the lists and the file system; changes nothing.
 """
 
+import glob
 import hashlib
 import os
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -104,7 +105,7 @@ def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
         config=config,
         rules=rules,
         choice=choice,
-        spec=_with_protected(spec, (audit_directory, *([config_file] if config_file else ()))),
+        spec=_with_own_files(spec, config, (config_file, audit_directory, config.managed_rules_file)),
         session_id=session_id,
         workdir=spec.workdir,
         worktree=worktree,
@@ -190,11 +191,21 @@ def _home(state: Path, options: RunOptions, root: str) -> str:
     return str(folder / "home")
 
 
-def _with_protected(spec: SandboxSpec, own: tuple[Path, ...]) -> SandboxSpec:
-    """Config and audit log stay out of the command's hands where they lie among what it may write."""
-    paths = sorted({os.path.realpath(path) for path in own})
-    inside = (path for path in paths if any(_is_within(path, bind.host_path) for bind in spec.bind_mounts))
-    return replace(spec, protected_paths=(*spec.protected_paths, *inside))
+def _with_own_files(spec: SandboxSpec, config: Config, own: tuple[Path | None, ...]) -> SandboxSpec:
+    """What the gateway goes by stays out of the command's hands where it lies among what it may write, and the App's
+    key out of its sight."""
+    paths = sorted({os.path.realpath(path) for path in own if path is not None})
+    key = config.github.private_key_file
+    hidden = [os.path.realpath(key)] if key is not None else []
+
+    def inside(paths: Iterable[str]) -> Iterator[str]:
+        return (path for path in paths if any(_is_within(path, bind.host_path) for bind in spec.bind_mounts))
+
+    return replace(
+        spec,
+        protected_paths=(*spec.protected_paths, *inside((*paths, *hidden))),
+        deny_read=(*spec.deny_read, *(glob.escape(path) for path in inside(hidden))),
+    )
 
 
 def _variables(texts: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:

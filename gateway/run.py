@@ -198,7 +198,7 @@ class _Ending:
         try:
             for finding in running.findings:
                 _say(f"agent-gateway: {finding}")
-                record_violation(session, log, finding)
+                record_violation(session, log, finding.path, str(finding))
             close_session(session, sessions, log, exit_status=self.status)
         except AuditError as error:
             _log.error("the end of the session is not recorded: %s", error)

@@ -57,6 +57,21 @@ class Known:
     folders: tuple[KnownFolder, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that CMD left: the path it is at, and what is wrong with it and was done. Its text is one line."""
+
+    path: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{_printable(self.path)} {_printable(self.words)}"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def remember(
     git_directories: Collection[str], links: Collection[str] = (), worktrees: Collection[str] = ()
 ) -> Known:
@@ -108,22 +123,20 @@ def _link(folder: str, name: str) -> Link | None:
     return Link(text, os.path.realpath(path) if os.path.exists(path) else None)
 
 
-def quarantine(known: Known) -> tuple[str, ...]:
-    """Renames aside what is new or leads elsewhere; returns one printable line for each, empty when all is well."""
-    findings: list[str] = []
+def quarantine(known: Known) -> tuple[Finding, ...]:
+    """Renames aside what is new or leads elsewhere; returns what it found, nothing when all is well."""
+    findings: list[Finding] = []
     for folder in known.folders:
         descriptor = _open(folder.path)
         if descriptor is None:
             if folder.is_git:
-                findings.append(f"{folder.path} is gone or a link now: do not run git there")
+                findings.append(Finding(folder.path, "is gone or a link now: do not run git there"))
             continue
         try:
             findings += _compare(folder, descriptor)
         finally:
             os.close(descriptor)
-    return tuple(
-        "".join(character if character.isprintable() else "?" for character in text) for text in findings
-    )
+    return tuple(findings)
 
 
 def _open(path: str) -> int | None:
@@ -143,12 +156,12 @@ def _open(path: str) -> int | None:
     return descriptor
 
 
-def _compare(folder: KnownFolder, descriptor: int) -> list[str]:
+def _compare(folder: KnownFolder, descriptor: int) -> list[Finding]:
     """The findings of one directory."""
     findings = []
     replaced = _identity(os.fstat(descriptor)) != folder.identity
     if replaced and folder.is_git:
-        findings.append(f"{folder.path} is another directory than before: do not run git there")
+        findings.append(Finding(folder.path, "is another directory than before: do not run git there"))
     names = _list(descriptor)
     for name in sorted(names):
         if folder.is_git and name.lower() in GIT_DENIED and (replaced or name.lower() not in folder.names):
@@ -166,7 +179,7 @@ def _compare(folder: KnownFolder, descriptor: int) -> list[str]:
             if name.lower() == "head"
         ]
     if folder.is_git and "head" in folder.names and "head" not in there:
-        findings.append(f"{folder.path} has no HEAD any more: git looks for another repository")
+        findings.append(Finding(folder.path, "has no HEAD any more: git looks for another repository"))
     return findings
 
 
@@ -191,13 +204,13 @@ def _open_up(descriptor: int) -> None:
         pass  # what follows fails as well, and says so
 
 
-def _move(folder: str, name: str, descriptor: int, reason: str) -> str:
+def _move(folder: str, name: str, descriptor: int, reason: str) -> Finding:
     """Renames an entry of the directory aside; says what was done."""
     aside = _free_name(name, descriptor)
     for attempt in (1, 2):
         try:
             os.rename(name, aside, src_dir_fd=descriptor, dst_dir_fd=descriptor)
-            return f"{folder}/{name} {reason}: renamed to {aside}"
+            return Finding(f"{folder}/{name}", f"{reason}: renamed to {aside}")
         except PermissionError as error:
             failure = error.strerror
             if attempt == 1:
@@ -205,7 +218,8 @@ def _move(folder: str, name: str, descriptor: int, reason: str) -> str:
         except OSError as error:
             failure = error.strerror
             break
-    return f"{folder}/{name} {reason}, and cannot be renamed ({failure}): remove it before anything reads it"
+    told = f"{reason}, and cannot be renamed ({failure}): remove it before anything reads it"
+    return Finding(f"{folder}/{name}", told)
 
 
 def _free_name(name: str, descriptor: int) -> str:

@@ -285,7 +285,9 @@ def test_what_git_would_obey_is_moved_aside_and_recorded(tmp_path: Path) -> None
     assert not (console.work / ".git/commondir").exists()
     assert "commondir" in done.said[1] and "1 violations" in done.said[2]
     (record,) = console.records("violation")
-    assert record["action"] == "file-write-create" and "commondir" in str(record["target"])
+    assert record["action"] == "file-write-create"
+    assert record["target"] == str(console.work / ".git/commondir")
+    assert str(record["raw"]).startswith(f"{record['target']} was not there before: renamed to commondir")
 
 
 # --- Streams --------------------------------------------------------------------------------------

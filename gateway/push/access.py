@@ -5,6 +5,7 @@ A repository is looked up by the name in the address, and spoken of by GitHub's 
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.credentials.broker import SessionCredentials
 from gateway.credentials.github_app import GitHubApp
@@ -15,6 +16,9 @@ from gateway.policy.repositories import RepositoryName
 from gateway.push.capabilities import ObjectFormat
 from gateway.push.upstream import Upstream, UpstreamError
 from gateway.push_authorizer import PushCode
+
+# Questions to GitHub about refused pushes of one session, which only tell a fast-forward from a force in the record.
+_FOR_THE_RECORD: Final = 100
 
 _NO_APP = (
     "pushes need a GitHub App: set github.app_id and github.private_key_file in the gateway's configuration"
@@ -60,6 +64,7 @@ class RepositoryAccess:
         self._upstream = upstream
         self._formats: dict[int, ObjectFormat] = {}
         self._renamed: dict[int, Repository] = {}
+        self._spare = _Spare()
 
     async def find(self, name: RepositoryName) -> Readable:
         """The repository of that name. PushRefused where a session may not push there, or nothing is known of it."""
@@ -129,21 +134,33 @@ class RepositoryAccess:
     def comparison(self, readable: Readable) -> "Comparison":
         """GitHub's knowledge of this repository's commits."""
         assert self._app is not None
-        return Comparison(self._app, readable)
+        return Comparison(self._app, readable, self._spare)
+
+
+@dataclass(slots=True)
+class _Spare:
+    """Questions that may still be asked about refused pushes. Changes."""
+
+    left: int = _FOR_THE_RECORD
 
 
 class Comparison:
-    """Answers `ancestry` from GitHub's compare API, with the read token. Changes: `silent` asks nothing any more."""
+    """Answers `ancestry` from GitHub's compare API, with the read token. Changes: once the push is `refused`, what is
+    asked is for the record alone, and that is no reason to spend GitHub's limits on an agent that tries again and
+    again."""
 
-    def __init__(self, app: GitHubApp, readable: Readable) -> None:
-        self.silent = False
+    def __init__(self, app: GitHubApp, readable: Readable, spare: _Spare | None = None) -> None:
+        self.refused = False
         self._app = app
         self._readable = readable
+        self._spare = spare or _Spare()
 
     async def is_ancestor(self, old: str, new: str) -> bool | None:
         """None when it is not known."""
-        if self.silent:
-            return None
+        if self.refused:
+            if self._spare.left <= 0:
+                return None
+            self._spare.left -= 1
         return await self._app.compare(self._readable.repository, old, new, self._readable.token)
 
 

@@ -26,6 +26,7 @@ from gateway.push.pkt import FLUSH
 from gateway.push.reply import Reply, Talk
 from gateway.push.report import INNOCENT, Status, UpstreamReport, one_line, refused, report
 from gateway.push.spool import SpoolError
+from gateway.push.upstream import UNKNOWN
 from gateway.push.verdicts import (
     RefVerdict,
     allowed_commands,
@@ -64,6 +65,7 @@ class Reception:
         self._reply = reply
         self._start = context.clock()
         self._content: Content | None = None
+        self._forwarding: Forwarding | None = None
         self._push: PushCommands | None = None
         self._refs: tuple[RefVerdict, ...] = ()
         self._statuses: list[Status] = []
@@ -80,7 +82,7 @@ class Reception:
         except ClientStalled:
             await self._last_words(408, PushCode.TIMEOUT, _STALLED)
         except asyncio.CancelledError:
-            self._record(PushCode.CLOSED, _CLOSED)
+            self._record_closed()
             raise
         except ClientGone:
             self._record(PushCode.CLIENT_GONE, _LEFT)
@@ -188,12 +190,12 @@ class Reception:
         talk: Talk,
     ) -> None:
         """Reads the push to its end, since a client that is still sending hears nothing, and refuses all of it."""
-        comparison.silent = True
+        comparison.refused = True
         if not self._inbound.whole and not talk.quiet:
             await talk.say("this push is refused; what is still being sent is read and thrown away")
         async with talk.kept_alive():
             await self._read_out(content)
-        await finder.finish()
+        await self._learn_kinds(finder)
         label = self._context.label
         self._statuses = [refused(ref.name, self._reason(ref) or INNOCENT, label) for ref in self._refs]
         await self._answer(push, PushCode.DENIED, "")
@@ -215,17 +217,16 @@ class Reception:
         self, push: PushCommands, content: Content, readable: Readable, finder: KindFinder, talk: Talk
     ) -> None:
         async with talk.kept_alive():
-            forwarding = Forwarding(self._context, push, content, talk)
+            forwarding = self._forwarding = Forwarding(self._context, push, content, talk)
             outcome = await forwarding.run(readable.repository, allowed_commands(self._refs))
+            self._forwarded = not isinstance(outcome, Failure) or outcome.code is PushCode.OUTCOME_UNKNOWN
             self._statuses = self._merged(outcome)
             await self._learn_kinds(finder)
             if not self._inbound.gone:
                 await content.discard()  # GitHub may have answered before the push was over
         code, reason, unpack = PushCode.NONE, "", "ok"
-        self._forwarded = True
         if isinstance(outcome, Failure):
             code, reason = outcome.code, outcome.sentence
-            self._forwarded = code is PushCode.OUTCOME_UNKNOWN
         else:
             unpack = outcome.unpack or "ok"
             if not outcome.complete:
@@ -292,6 +293,7 @@ class Reception:
 
     async def _after_fault(self) -> None:
         """A line per ref still, if that can be; the record in any case."""
+        self._forwarded = self._forwarded or self._in_githubs_hands
         try:
             await self._turn_away(500, PushRefused(PushCode.INTERNAL, _FAILED))
         except (ClientGone, ClientStalled):
@@ -304,6 +306,19 @@ class Reception:
             await self._reply.say(status, f"{self._context.label}: {sentence}")
         except ClientGone:
             pass
+
+    @property
+    def _in_githubs_hands(self) -> bool:
+        """May GitHub be doing, or have done, what was asked, without our having heard of it?"""
+        return self._forwarding is not None and self._forwarding.whole and not self._statuses
+
+    def _record_closed(self) -> None:
+        """The session ends in the middle of it."""
+        if self._in_githubs_hands:
+            self._forwarded = True
+            self._record(PushCode.OUTCOME_UNKNOWN, f"{_CLOSED}: {UNKNOWN}")
+        else:
+            self._record(PushCode.CLOSED, _CLOSED)
 
     def _record(self, code: PushCode, reason: str) -> bool:
         """The record of this push, once."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from socket import socket
 from typing import Protocol
 
+from sandbox.quarantine import Finding
 from sandbox.spec import SandboxSpec
 
 # Seconds for a wrap to come up and hand its listeners over: a cold start from a slow network home takes several.
@@ -94,7 +95,7 @@ class Running(Protocol):
         """What the user should know of this wrap, a line each; usually nothing."""
 
     @property
-    def findings(self) -> tuple[str, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """After `destroy`: what CMD left that git on the host would have obeyed, and what became of it."""
 
     def start(

@@ -26,7 +26,7 @@ from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, WORD_DEADL
 from sandbox.handover import Child, encode_word, open_channel, read_complaint, still_open, take_listeners
 from sandbox.layout import CONNECT, CREDENTIAL, NAMESPACES, STUB
 from sandbox.mounts import GATEWAY_PORT, HTTP_PORT, SOCKS_PORT, WrapPlan, plan_wrap
-from sandbox.quarantine import quarantine
+from sandbox.quarantine import Finding, quarantine
 from sandbox.seccomp import build_filter
 from sandbox.spec import SandboxSpec
 from sandbox.verify import verify_mounts
@@ -236,7 +236,7 @@ class Wrapped:
             gh_config=plan.gh_config,
         )
         self.notes = plan.notes
-        self.findings: tuple[str, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
         self._known = plan.known
         self._group = group
         self._child = child

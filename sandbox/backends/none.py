@@ -18,6 +18,7 @@ from gateway.errors import GatewayError
 from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, WORD_DEADLINE, Endpoints, Inside, Probe
 from sandbox.handover import Child, encode_word, open_channel, read_complaint
 from sandbox.paths import path_folders
+from sandbox.quarantine import Finding
 from sandbox.session_git import config_text
 from sandbox.spec import SandboxSpec
 
@@ -120,7 +121,7 @@ class Kept:
         self.http, self.socks, self.gateway = listeners
         self.endpoints = Endpoints(*(listener.getsockname()[1] for listener in listeners))
         self.notes: tuple[str, ...] = ()
-        self.findings: tuple[str, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
         self.inside = Inside(
             home=spec.user_home,
             path=":".join(path_folders(spec.search_path)),

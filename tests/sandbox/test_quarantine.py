@@ -16,6 +16,11 @@ from tests.sandbox.wrapping import NOBODY, Place
 ASIDE = f"{MARK}1"
 
 
+def told(known: Known) -> tuple[str, ...]:
+    """What is found, as it is said."""
+    return tuple(str(finding) for finding in quarantine(known))
+
+
 def repository(path: Path, *more: str) -> Path:
     """A git directory as far as git looks before it calls it one; a name with "/" at the end is a directory."""
     for name in ("objects/", "refs/", "HEAD", *more):
@@ -52,17 +57,17 @@ NEW: dict[str, Callable[[Path], object]] = {
 def test_new_name_is_moved_aside(tmp_path: Path, name: str, link: bool) -> None:
     git = repository(tmp_path / "work/.git")
     known = remember([str(git)])
-    assert quarantine(known) == ()
+    assert told(known) == ()
     if link:
         (tmp_path / "outside").mkdir()
         (git / name).symlink_to(tmp_path / "outside")
     else:
         NEW[name](git / name)
-    (finding,) = quarantine(known)
+    (finding,) = told(known)
     assert finding == f"{git}/{name} was not there before: renamed to {name}{ASIDE}"
     assert names(git) == {"objects", "refs", "HEAD", f"{name}{ASIDE}"}
     assert os.path.islink(git / f"{name}{ASIDE}") is link
-    assert quarantine(known) == ()
+    assert told(known) == ()
 
 
 def test_what_was_there_stays(tmp_path: Path) -> None:
@@ -72,8 +77,8 @@ def test_what_was_there_stays(tmp_path: Path) -> None:
     known = remember([str(git)])
     for name in ("index", "ORIG_HEAD", "refs/heads", "FETCH_HEAD"):
         (git / name).mkdir()
-    assert quarantine(known) == ()
-    assert quarantine(Known()) == ()
+    assert told(known) == ()
+    assert told(Known()) == ()
 
 
 def test_names_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +89,10 @@ def test_names_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (git / f"hooks{MARK}{number}").write_text("kept")
     (git / f"hooks{MARK}3").symlink_to("nowhere")
     (git / "hooks").mkdir()
-    assert quarantine(known)[0].endswith(f"renamed to hooks{MARK}4")
+    assert told(known)[0].endswith(f"renamed to hooks{MARK}4")
     monkeypatch.setattr(module, "NUMBER_LIMIT", 5)
     (git / "hooks").touch()
-    assert len(quarantine(known)) == 1
+    assert len(told(known)) == 1
     assert not (git / "hooks").exists()
     assert (git / f"hooks{MARK}1").read_text() == "kept"
     assert len([name for name in names(git) if name.startswith("hooks")]) == 5
@@ -110,7 +115,7 @@ def test_directory_that_was_closed(tmp_path: Path, mode: int) -> None:
     try:
         if user == 0:
             os.seteuid(NOBODY)
-        (finding,) = quarantine(known)
+        (finding,) = told(known)
     finally:
         os.seteuid(user)
         git.chmod(0o755)
@@ -123,7 +128,7 @@ def test_what_cannot_be_renamed_is_said(tmp_path: Path) -> None:
     (git / ("commondir")).touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MARK", "x" * 300)
-        (finding,) = quarantine(known)
+        (finding,) = told(known)
     assert "cannot be renamed (File name too long): remove it" in finding
     assert (git / "commondir").exists()
 
@@ -137,7 +142,7 @@ def test_directory_that_became_a_link(tmp_path: Path, above: bool) -> None:
     moved = git.parent if above else git
     moved.rename(tmp_path / "moved")
     moved.symlink_to(outside.parent if above else outside)
-    assert quarantine(known) == (f"{git} is gone or a link now: do not run git there",)
+    assert told(known) == (f"{git} is gone or a link now: do not run git there",)
     assert names(outside) == {"objects", "refs", "HEAD", "hooks", "config"}
 
 
@@ -147,7 +152,7 @@ def test_directory_that_was_replaced(tmp_path: Path) -> None:
     known = remember([str(git)])
     git.rename(tmp_path / "moved")
     repository(git, "config", "hooks/x")
-    findings = quarantine(known)
+    findings = told(known)
     assert findings[0] == f"{git} is another directory than before: do not run git there"
     assert [text.rsplit(" ", 1)[1] for text in findings[1:]] == [f"config{ASIDE}", f"hooks{ASIDE}"]
     assert "config" in names(tmp_path / "moved")
@@ -157,7 +162,7 @@ def test_directory_that_is_gone(tmp_path: Path) -> None:
     git = repository(tmp_path / "a/.git")
     known = remember([str(git), f"{tmp_path}/missing/.git"])
     git.rename(tmp_path / "moved")
-    assert quarantine(known) == (f"{git} is gone or a link now: do not run git there",)
+    assert told(known) == (f"{git} is gone or a link now: do not run git there",)
 
 
 def test_worktree_that_became_a_repository(tmp_path: Path) -> None:
@@ -167,7 +172,7 @@ def test_worktree_that_became_a_repository(tmp_path: Path) -> None:
     known = remember([str(git)], worktrees=[str(tmp_path)])
     repository(tmp_path, "config")
     (git / "HEAD").rename(git / "HEAD.old")
-    findings = quarantine(known)
+    findings = told(known)
     assert findings[0] == f"{git} has no HEAD any more: git looks for another repository"
     assert findings[1].startswith(f"{tmp_path}/HEAD makes a repository of the directory")
     assert {"HEAD" + ASIDE, "objects", "refs", "config"} <= names(tmp_path)
@@ -177,21 +182,21 @@ def test_worktree_that_became_a_repository(tmp_path: Path) -> None:
 def test_worktree_that_was_a_repository(tmp_path: Path) -> None:
     repository(tmp_path)
     git = repository(tmp_path / ".git")
-    assert quarantine(remember([str(git)], worktrees=[str(tmp_path)])) == ()
+    assert told(remember([str(git)], worktrees=[str(tmp_path)])) == ()
 
 
 def test_repository_around_one_that_is_bound_alone(tmp_path: Path) -> None:
     """The directory around it is not the wrap's: nothing is touched there."""
     known = remember([str(repository(tmp_path / ".git"))])
     repository(tmp_path)
-    assert quarantine(known) == ()
+    assert told(known) == ()
 
 
 def test_findings_are_printable(tmp_path: Path) -> None:
     git = repository(tmp_path / "a\x1b[2J\nb\udcff/.git")
     known = remember([str(git)])
     (git / "hooks").mkdir()
-    (finding,) = quarantine(known)
+    (finding,) = told(known)
     assert finding.isprintable()
     assert f"hooks{ASIDE}" in names(git)
 
@@ -227,9 +232,9 @@ def test_link_that_leads_elsewhere(tmp_path: Path, change: Callable[[Path], None
     link = tmp_path / ".vscode"
     link.symlink_to("way/below")
     known = remember((), [str(link)])
-    assert quarantine(known) == ()
+    assert told(known) == ()
     change(link)
-    (finding,) = quarantine(known)
+    (finding,) = told(known)
     assert finding == f"{link} was a link to something else before: renamed to .vscode{ASIDE}"
     assert not os.path.lexists(link)
 
@@ -238,10 +243,10 @@ def test_link_to_nothing_that_leads_somewhere_now(tmp_path: Path) -> None:
     git = repository(tmp_path / ".git", "hooks -> ../later", "config -> ../gone")
     (tmp_path / ".env").symlink_to("later/env")
     known = remember([str(git)], [f"{tmp_path}/.env"])
-    assert quarantine(known) == ()
+    assert told(known) == ()
     (tmp_path / "later").mkdir()
     (tmp_path / "later/env").touch()
-    findings = quarantine(known)
+    findings = told(known)
     assert {text.split(" ", 1)[0] for text in findings} == {f"{git}/hooks", f"{tmp_path}/.env"}
     assert (tmp_path / "later/env").exists()
 
@@ -250,7 +255,7 @@ def test_link_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / ".env").symlink_to("x")
     known = remember((), [f"{tmp_path}/.env", f"{tmp_path}/missing"])
     (tmp_path / ".env").unlink()
-    assert quarantine(known) == ()
+    assert told(known) == ()
 
 
 # --- With bubblewrap and git ----------------------------------------------------------------------
@@ -316,4 +321,4 @@ def test_ordinary_work_is_left_alone(place: Place) -> None:
     echo x >x; git add x; git commit -qm x; git checkout -qb other; git gc -q; git worktree add -q tree
     git init -q new; git stash list; git tag one""")
     assert (done.returncode, done.stderr) == (0, "")
-    assert quarantine(known) == ()
+    assert told(known) == ()
