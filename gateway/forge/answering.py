@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import cast
 
 from tornado.http1connection import HTTP1Connection
-from tornado.iostream import StreamClosedError
+from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import RequestHandler, stream_request_body
 
 from gateway.forge.faults import Fault
@@ -21,6 +21,8 @@ class ForgeHandler(RequestHandler):
         self._state = state
         self._fault: Fault | None = None
         self._gone = asyncio.Event()
+        self._body_ended = False
+        state.activity.begin(self)
 
     def set_default_headers(self) -> None:
         """tornado's."""
@@ -31,10 +33,13 @@ class ForgeHandler(RequestHandler):
         """tornado's: the client has gone, or the forge stops."""
         super().on_connection_close()
         self._gone.set()
+        if not self._body_ended:
+            self._state.activity.end(self)  # tornado leaves it there
 
     def on_finish(self) -> None:
         """tornado's."""
         self._gone.set()
+        self._state.activity.end(self)
 
     def say_status(self, status: int) -> None:
         """Also one that HTTP has no phrase for."""
@@ -66,9 +71,20 @@ class ForgeHandler(RequestHandler):
         for _ in range(fault.repeat):
             await self.send(fault.body)
 
+    async def fail_at_once(self, fault: Fault) -> None:
+        """Answers before the body is read, and cuts: for `prepare`, with a fault that is ABRUPT."""
+        # In this state tornado does not watch the connection.
+        self._stream.set_close_callback(self._gone.set)
+        await self.say_fault(fault)
+        self.cut()
+
     def cut(self) -> None:
         """Closes the connection, whatever is still to be said."""
-        cast(HTTP1Connection, self.request.connection).stream.close()
+        self._stream.close()
+
+    @property
+    def _stream(self) -> IOStream:
+        return cast(HTTP1Connection, self.request.connection).stream
 
     async def _send_head(self) -> None:
         try:

@@ -77,8 +77,7 @@ class _Api(ForgeHandler):
         )
         self._fault = state.faults.take(self.point) if self.point else None
         if self._fault is not None and self._fault.moment is Moment.ABRUPT:
-            await self.say_fault(self._fault)
-            self.cut()
+            await self.fail_at_once(self._fault)
 
     async def data_received(self, chunk: bytes) -> None:
         """A piece of the body; what is too much is not kept."""
@@ -102,6 +101,7 @@ class _Api(ForgeHandler):
         return NOT_FOUND
 
     async def _serve(self, *arguments: str) -> None:
+        self._body_ended = True
         fault = self._fault or Fault()
         if fault.answers:
             await self.say_fault(fault)

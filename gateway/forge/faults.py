@@ -114,6 +114,7 @@ class Faults:
             self._faults.clear()
         self.lag, self.lag_status, self.body_patience = 0, 404, 0.0
         self.echo_permissions = self.echo_repositories = None
+        self.stateless = False
 
     def take(self, point: Point) -> Fault | None:
         """What goes wrong with the request at hand, counted."""

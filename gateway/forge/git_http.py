@@ -47,7 +47,6 @@ class GitHandler(ForgeHandler):
         self._process: GitProcess | None = None
         self._relay: asyncio.Task[None] | None = None
         self._taken = 0
-        self._body_ended = False
         self._timer: asyncio.TimerHandle | None = None
         self._late: asyncio.Task[None] | None = None
 
@@ -201,11 +200,10 @@ class GitHandler(ForgeHandler):
 
     async def _fail(self, fault: Fault) -> None:
         """Does at once what is not to wait for the body's end."""
-        if fault.moment is Moment.LATE or (fault.stall and fault.moment is Moment.EARLY):
-            return
-        await self.say_fault(fault)
         if fault.moment is Moment.ABRUPT:
-            self.cut()
+            await self.fail_at_once(fault)
+        elif fault.moment is Moment.EARLY and not fault.stall:
+            await self.say_fault(fault)
 
     def _watch_body(self) -> None:
         """Starts the time anew after which a body that rests is a 408."""

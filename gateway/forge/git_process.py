@@ -7,19 +7,19 @@ import asyncio
 import os
 import signal
 import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from gateway.errors import GatewayError
+from gateway.forge.activity import Activity
 from gateway.forge.repositories import Git
 
 # Bytes of one read, and of what a pipe holds where that can be chosen: git moves packs in pieces of 64 KiB at most.
 _PIECE: Final = 256 * 1024
 # Seconds for a process to clean up after itself (receive-pack deletes its quarantine) before it is killed.
-_GRACE: Final = 2.0
+GRACE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,15 @@ class GitProcess:
         await self._drained.wait()
         await self._process.wait()
 
-    async def abort(self) -> None:
-        """Makes it end, and waits for that."""
+    async def abort(self, grace: float) -> None:
+        """Makes it end, and waits for that. `grace`: seconds it has to clean up after itself."""
         self.terminate()
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(grace):
                 await self.wait()
         except TimeoutError:
             self._signal(signal.SIGKILL)
+            # Not for its output, which somebody who left the group may hold for ever.
             await self._process.wait()
 
     def terminate(self) -> None:
@@ -106,14 +107,14 @@ class GitProcess:
 
 
 class GitProcesses:
-    """All that run. Changes; used from one event loop, but for `wait_until_idle`."""
+    """All that run. Changes; used from one event loop."""
 
-    def __init__(self, git: Git, root: Path, log: Path) -> None:
+    def __init__(self, git: Git, root: Path, log: Path, activity: Activity) -> None:
         self._git = git
+        self._activity = activity
         self._root = root
         self._log = log
         self._running: set[GitProcess] = set()
-        self._change = threading.Condition()
         self._backend = str(Path(git.run("--exec-path")) / "git-http-backend")
         if not os.access(self._backend, os.X_OK):
             raise GatewayError(f"there is no {self._backend}", "install all of git")
@@ -142,8 +143,8 @@ class GitProcesses:
             )
         _widen(process)
         started = GitProcess(process)
-        with self._change:
-            self._running.add(started)
+        self._running.add(started)
+        self._activity.begin(started)
         return started
 
     async def finish(self, process: GitProcess) -> None:
@@ -151,22 +152,16 @@ class GitProcesses:
         await process.wait()
         self._forget(process)
 
-    async def stop(self) -> None:
-        """Ends all."""
+    async def stop(self, grace: float = GRACE) -> None:
+        """Ends all. `grace`: seconds they have to clean up after themselves."""
         running = tuple(self._running)
-        await asyncio.gather(*(process.abort() for process in running))
+        await asyncio.gather(*(process.abort(grace) for process in running))
         for process in running:
             self._forget(process)
 
-    def wait_until_idle(self, timeout: float) -> bool:
-        """Blocks, in another thread, until no git runs; False when that takes more seconds."""
-        with self._change:
-            return self._change.wait_for(lambda: not self._running, timeout)
-
     def _forget(self, process: GitProcess) -> None:
-        with self._change:
-            self._running.discard(process)
-            self._change.notify_all()
+        self._running.discard(process)
+        self._activity.end(process)
 
 
 def _widen(process: asyncio.subprocess.Process) -> None:

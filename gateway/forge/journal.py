@@ -1,7 +1,8 @@
 """What the forge was asked, for whoever wants to know afterwards. Holds numbers of tokens, never their text."""
 
+import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,9 +30,11 @@ class Journal:
 
     def __init__(self) -> None:
         self._seen: deque[Seen] = deque(maxlen=_KEPT)
+        self._change = threading.Condition()
 
     def __iter__(self) -> Iterator[Seen]:
-        return iter(tuple(self._seen))
+        with self._change:
+            return iter(tuple(self._seen))
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -42,8 +45,16 @@ class Journal:
 
     def clear(self) -> None:
         """Forgets all."""
-        self._seen.clear()
+        with self._change:
+            self._seen.clear()
 
     def note(self, seen: Seen) -> None:
         """One more."""
-        self._seen.append(seen)
+        with self._change:
+            self._seen.append(seen)
+            self._change.notify_all()
+
+    def wait_for(self, wanted: Callable[[Seen], bool], timeout: float = 30.0) -> bool:
+        """Blocks until such a request stands here; False after `timeout` seconds. Not for the forge's own thread."""
+        with self._change:
+            return self._change.wait_for(lambda: any(map(wanted, self._seen)), timeout)

@@ -1,5 +1,6 @@
 """The forge as a whole: starts, listens on loopback, stops with everything it has started."""
 
+import asyncio
 import ipaddress
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 from gateway.errors import GatewayError
+from gateway.forge.activity import Activity
 from gateway.forge.answering import ForgeHandler
 from gateway.forge.app import PERMISSIONS, App, register_app
 from gateway.forge.app_api import PREFIX, ROUTES
@@ -60,17 +62,19 @@ class Forge:
         root = root.resolve()
         folder = root / "repositories"
         folder.mkdir(exist_ok=True)
-        program = find_git(root, git)
+        program, activity = find_git(root, git), Activity()
         self._host, self._port = host, port
         self._server: HTTPServer | None = None
-        self._state = State(
+        # For the handlers; what there is to know and to change stands in the properties below.
+        self.state = State(
             clock=clock,
             git=program,
-            processes=GitProcesses(program, folder, root / "git.log"),
+            processes=GitProcesses(program, folder, root / "git.log", activity),
             repositories=Repositories(folder, program),
             tokens=Tokens(clock),
             faults=Faults(),
             journal=Journal(),
+            activity=activity,
             app=app,
         )
 
@@ -95,28 +99,28 @@ class Forge:
     @property
     def faults(self) -> Faults:
         """What goes wrong."""
-        return self._state.faults
+        return self.state.faults
 
     @property
     def tokens(self) -> Tokens:
         """What was minted."""
-        return self._state.tokens
+        return self.state.tokens
 
     @property
     def requests(self) -> Journal:
         """What was asked."""
-        return self._state.journal
+        return self.state.journal
 
     @property
     def repositories(self) -> Repositories:
         """All of them; also renaming, suspending."""
-        return self._state.repositories
+        return self.state.repositories
 
     def create_app(self, permissions: Mapping[str, str] = PERMISSIONS) -> tuple[int, str]:
         """The App's number and private key (PEM). Asked again, it is the same App with the same key."""
-        if self._state.app is None:
-            self._state.app = register_app(permissions)
-        return self._state.app.id, self._state.app.private_key_pem
+        if self.state.app is None:
+            self.state.app = register_app(permissions)
+        return self.state.app.id, self.state.app.private_key_pem
 
     def create_repository(
         self,
@@ -128,7 +132,7 @@ class Forge:
         fork_of: str = "",
     ) -> Path:
         """An empty repository; the path of the bare repository. `installed`: the App is, on it."""
-        return self._state.repositories.create(
+        return self.state.repositories.create(
             full_name, object_format=object_format, private=private, installed=installed, fork_of=fork_of
         ).path
 
@@ -139,7 +143,7 @@ class Forge:
         sockets = bind_sockets(self._port, address=self._host)
         self._port = sockets[0].getsockname()[1]
         routes: tuple[tuple[str, type[ForgeHandler]], ...] = ((GIT_PATH, GitHandler), *ROUTES)
-        handlers = [(path, handler, {"state": self._state}) for path, handler in routes]
+        handlers = [(path, handler, {"state": self.state}) for path, handler in routes]
         self._server = HTTPServer(
             Application(handlers, log_function=lambda _: None),
             max_body_size=_BODY,
@@ -151,15 +155,17 @@ class Forge:
 
     async def stop(self) -> None:
         """Cuts what is open and ends every process. May be called again."""
-        if self._server is not None:
-            self._server.stop()
-            await self._server.close_all_connections()
-            self._server = None
-        await self._state.processes.stop()
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+            # At once: a connection may wait for its git, and the other way round.
+            await asyncio.gather(server.close_all_connections(), self.state.processes.stop())
+        await self.state.processes.stop()
 
     def wait_until_idle(self, timeout: float = 30.0) -> bool:
-        """Blocks until no git process runs (from a thread that is not the forge's); False after `timeout` seconds."""
-        return self._state.processes.wait_until_idle(timeout)
+        """Blocks until no request is under way and no git runs; False after `timeout` seconds. Not for the forge's own
+        thread."""
+        return self.state.activity.wait_until_idle(timeout)
 
     async def __aenter__(self) -> Self:
         await self.start()

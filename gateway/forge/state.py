@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.forge.activity import Activity
 from gateway.forge.app import App
 from gateway.forge.faults import Faults
 from gateway.forge.git_process import GitProcesses
@@ -21,6 +22,7 @@ class State:
     tokens: Tokens
     faults: Faults
     journal: Journal
+    activity: Activity
     app: App | None = None
 
     def reaches(self, token: InstallationToken, repository: Repository) -> bool:
