@@ -69,7 +69,8 @@ async def github_half(
             left.extend(await credentials.close())
 
         stack.push_async_callback(revoke)
-        notes = await credentials.open(repositories.all)
+        # Without a network nothing is fetched or pushed, and a token would be for nothing.
+        notes = await credentials.open(repositories.all if session.egress.network else ())
         gateway = PushGateway(
             session=session,
             door=door,
@@ -82,7 +83,7 @@ async def github_half(
             sessions=sessions,
         )
         stack.push_async_callback(gateway.close)
-        credential = GitCredential(session.secret, authority, gateway.read_credential)
+        credential = GitCredential(session.secret, authority, gateway.read_credential, gateway.fault)
         yield GitHubHalf(
             routes=(*gateway.routes(), git_credential_route(credential)),
             malformed=gateway.note_malformed,

@@ -33,6 +33,7 @@ class PushCode(StrEnum):
     WRONG_SECRET = "wrong_secret"
     NOT_LINKED = "not_linked"
     NO_APP = "no_app"
+    NETWORK_OFF = "network_off"
     UNSUPPORTED = "unsupported"
     UNAVAILABLE = "github_unavailable"
     OUTCOME_UNKNOWN = "outcome_unknown"

@@ -22,11 +22,13 @@ ReadCredential = Callable[[RepositoryName], Awaitable[tuple[str, str] | None]]
 
 @dataclass(frozen=True, slots=True)
 class GitCredential:
-    """What the endpoint answers from: `host` is the forge as git spells it ("github.com", "ghe.test:8443")."""
+    """What the endpoint answers from: `host` is the forge as git spells it ("github.com", "ghe.test:8443"), `fault`
+    says in a sentence why nothing is found."""
 
     secret: str
     host: str
     find: ReadCredential
+    fault: Callable[[RepositoryName], str]
 
 
 def git_credential_route(credential: GitCredential) -> Route:
@@ -50,7 +52,9 @@ class _GitCredentialHandler(JsonHandler):
         if host == self._credential.host.lower():
             found = await self._credential.find(repository)
         if found is None:
-            raise HTTPError(404)
+            self.set_status(404)
+            self.finish(json.dumps({"message": self._credential.fault(repository)}) + "\n")
+            return
         username, password = found
         self.finish(json.dumps({"username": username, "password": password}) + "\n")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
@@ -30,7 +31,7 @@ from gateway.config.file import fault_of, read_file
 from gateway.config.rules import read_managed_rules
 from gateway.config.schema import read_config
 from gateway.config.tree import Kind, Node, Reading, ScalarNode, TreeBuilder, TreeError, masked
-from gateway.config.values import Config
+from gateway.config.values import Config, GitHubConfig
 from gateway.errors import GatewayError, UsageError
 from gateway.policy.egress import EgressRules
 from gateway.policy.hosts import HostMatcher, HostPattern, PatternError, parse_pattern
@@ -40,6 +41,8 @@ from gateway.policy.rules import Rule
 from gateway.policy.wording import printable
 
 EXTRA_RULE = "--allow"
+# What GitHub itself answers git at.
+_GITHUB_HOSTS = frozenset({"github.com", "www.github.com"})
 
 
 class ConfigError(GatewayError):
@@ -195,7 +198,14 @@ def compile_egress(config: Config, lists: ShippedLists, extras: Sequence[str], n
         addresses=egress.addresses,
         names=egress.hosts,
         denied_networks=(*lists.deny.networks, *egress.denied_networks),
+        forges=_forges(config.github),
     )
+
+
+def _forges(github: GitHubConfig) -> frozenset[str]:
+    """The hosts that git of a session knows the forge by."""
+    host = urlsplit(github.url).hostname or ""
+    return frozenset({host, *_GITHUB_HOSTS} if host in _GITHUB_HOSTS else {host})
 
 
 def _shipped_raw(parsed: ParsedList, ports: frozenset[int]) -> dict[tuple[str, int], str]:

@@ -20,6 +20,7 @@ from gateway.push_authorizer import PushCode
 # Questions to GitHub about refused pushes of one session, which only tell a fast-forward from a force in the record.
 _FOR_THE_RECORD: Final = 100
 
+_NETWORK_OFF = "the network is off for this session, so nothing can be pushed"
 _NO_APP = (
     "pushes need a GitHub App: set github.app_id and github.private_key_file in the gateway's configuration"
 )
@@ -46,7 +47,8 @@ class Readable:
 class RepositoryAccess:
     """The repositories of one session. Changes: remembers the format of ids, which no repository ever changes.
 
-    `linked` are the session's own and the workspace's; `app` is None where none is configured.
+    `linked` are the session's own and the workspace's; `app` is None where none is configured. Without a `network`
+    nothing leaves the session, by a push neither.
     """
 
     def __init__(
@@ -56,7 +58,10 @@ class RepositoryAccess:
         app: GitHubApp | None,
         credentials: SessionCredentials,
         upstream: Upstream,
+        *,
+        network: bool = True,
     ) -> None:
+        self._network = network
         self._linked = frozenset(linked)
         self._workspace = workspace
         self._app = app
@@ -68,6 +73,8 @@ class RepositoryAccess:
 
     async def find(self, name: RepositoryName) -> Readable:
         """The repository of that name. PushRefused where a session may not push there, or nothing is known of it."""
+        if not self._network:
+            raise PushRefused(PushCode.NETWORK_OFF, _NETWORK_OFF, denied=True)
         if self._app is None:
             raise PushRefused(PushCode.NO_APP, _NO_APP, denied=True)
         if name not in self._linked:
@@ -130,6 +137,10 @@ class RepositoryAccess:
         except AuditError:
             return None
         return ("x-access-token", token.value) if token else None
+
+    def fault(self, name: RepositoryName) -> str:
+        """Why there is no credential, in a sentence for an agent."""
+        return self._credentials.fault(name)
 
     def comparison(self, readable: Readable) -> "Comparison":
         """GitHub's knowledge of this repository's commits."""

@@ -35,14 +35,15 @@ class Failure:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Forwarding:
-    """One push on its way."""
+    """One push on its way. Changes: `whole` once GitHub may have all of it, and so may do what it says."""
 
     context: PushContext
     push: PushCommands
     content: Content
     talk: Talk
+    whole: bool = False
 
     async def run(self, repository: Repository, subset: Sequence[Command]) -> UpstreamReport | Failure:
         """Forwards these commands. ClientGone while the client's bytes are still needed; the token is revoked before
@@ -86,8 +87,11 @@ class Forwarding:
 
     async def _body(self, head: bytes, with_pack: bool) -> AsyncGenerator[bytes]:
         """Our own commands, then what the client sent after its own."""
+        self.whole = not with_pack
         yield head
         if with_pack:
             async with aclosing(self.content.pass_on()) as pieces:
                 async for piece in pieces:
+                    self.whole = self.content.passed_on
                     yield piece
+            self.whole = True

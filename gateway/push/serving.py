@@ -65,7 +65,9 @@ class PushGateway:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         upstream = Upstream(client, github_url, sleep)
-        access = RepositoryAccess(linked, session.workspace, app, credentials, upstream)
+        access = RepositoryAccess(
+            linked, session.workspace, app, credentials, upstream, network=session.egress.network
+        )
         self._context = PushContext(
             session, door, access, credentials, upstream, label, clock, spool_folder, sleep
         )
@@ -82,6 +84,10 @@ class PushGateway:
     async def read_credential(self, name: RepositoryName) -> tuple[str, str] | None:
         """User name and password with which git fetches from a repository of the session; None where it has none."""
         return await self._context.access.read_credential(name)
+
+    def fault(self, name: RepositoryName) -> str:
+        """Why `read_credential` has none, in a sentence for an agent."""
+        return self._context.access.fault(name)
 
     async def close(self) -> None:
         """Ends what is under way, write tokens included, and takes nothing more."""

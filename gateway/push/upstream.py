@@ -262,8 +262,8 @@ async def _text(response: httpx.Response) -> str:
 
 
 async def _packets(response: httpx.Response, most: int) -> AsyncIterator[bytes]:
-    """All packets of an answer of at most so many bytes. UpstreamError."""
-    reader, read = PktReader(), 0
+    """All packets of an answer of at most so many bytes, which must end with a flush. UpstreamError."""
+    reader, read, ended = PktReader(), 0, False
     async for data in response.aiter_raw():
         read += len(data)
         if read > most:
@@ -271,10 +271,13 @@ async def _packets(response: httpx.Response, most: int) -> AsyncIterator[bytes]:
         reader.feed(data)
         try:
             while (packet := reader.next()) is not None:
+                ended = isinstance(packet, Flush)
                 if not isinstance(packet, Flush):
                     yield packet
         except PktError as error:
             raise UpstreamError("GitHub's answer cannot be read") from error
+    if reader.pending or not ended:
+        raise UpstreamError("GitHub's answer is cut off")
 
 
 def _offered(reader: PktReader, data: bytes) -> frozenset[str] | None:

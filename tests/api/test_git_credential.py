@@ -22,9 +22,8 @@ async def ask(
     body: bytes, header: str = "X-Agent-Gateway-Session: secret", method: str = "POST"
 ) -> tuple[int, bytes]:
     listening = socket.create_server(("127.0.0.1", 0))
-    server = serve_agent_api(
-        listening, [git_credential_route(GitCredential("secret", "Forge.test:8443", find))]
-    )
+    credential = GitCredential("secret", "Forge.test:8443", find, lambda name: f"no token for {name}")
+    server = serve_agent_api(listening, [git_credential_route(credential)])
     port = listening.getsockname()[1]
     reading, writing = await asyncio.open_connection("127.0.0.1", port)
     lines = [
@@ -107,3 +106,8 @@ def test_without_the_secret(header: str) -> None:
 
 def test_another_method() -> None:
     assert answer(question(), method="GET")[0] == 405
+
+
+def test_why_there_is_none_is_said() -> None:
+    status, said = answer(question(path="acme/other.git"))
+    assert (status, json.loads(said)) == (404, {"message": "no token for acme/other"})

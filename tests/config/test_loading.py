@@ -468,3 +468,20 @@ def test_damaged_file_opens_no_more_than_the_whole(entries: list[str], data: st.
 def test_empty_file_is_no_defaults(tmp_path: Path) -> None:
     assert_refused(tmp_path, "", 1, 'write a key, such as "sandbox: on", or delete the file')
     assert load(tmp_path, "{}").egress == Config().egress
+
+
+@pytest.mark.parametrize(
+    ("text", "forges"),
+    [
+        ("", {"github.com", "www.github.com"}),
+        ("github: {url: https://ghe.test}", {"ghe.test"}),
+        ("github: {url: https://ghe.test:8443}", {"ghe.test"}),
+        (
+            'egress: {hosts: {forge.test: "127.0.0.1"}}\ngithub: {url: "http://forge.test:8080"}',
+            {"forge.test"},
+        ),
+    ],
+)
+def test_forges_whose_pushes_are_led_through_the_gateway(tmp_path: Path, text: str, forges: set[str]) -> None:
+    config = load(tmp_path, text) if text else Config()
+    assert compile_egress(config, LISTS, (), network=True).forges == forges

@@ -17,11 +17,13 @@ from gateway.policy.egress import (
     EgressRules,
     HelloKind,
     NameRequest,
+    TargetRequest,
     Transport,
     decide,
     decide_address,
     decide_authority,
     decide_name,
+    decide_target,
 )
 from gateway.policy.hosts import HostError, HostMatcher, HostPattern, PortError, split_authority
 from gateway.policy.refusals import refusal_message
@@ -555,6 +557,30 @@ def test_decide_authority(text: str, tls: bool, authority: str, expected: str) -
     request = AuthorityRequest(Transport.HTTP, *split_authority(text), authority, tls)
     assert outcome(decide_authority(rules(), request)) == expected
     assert outcome(decide_authority(rules(network=False), request)) == "network_off built-in"
+
+
+BYPASS = "push_bypass built-in"
+TARGETS = (
+    ("forge.test", "/acme/widget.git/info/refs?service=git-receive-pack", BYPASS),
+    ("forge.test", "/acme/widget.git/git-receive-pack", BYPASS),
+    ("forge.test", "/acme/widget/GIT-Receive-Pack", BYPASS),
+    ("forge.test", "/acme/widget.git/git%2Dreceive-pack", BYPASS),
+    ("forge.test", "/acme/widget.git/info/refs?x=1&service=git%2dreceive%2dpack", BYPASS),
+    ("forge.test", "/acme/widget.git/info/refs?service=git-upload-pack", PUBLIC),
+    ("forge.test", "/acme/widget.git/git-upload-pack", PUBLIC),
+    ("forge.test", "/", PUBLIC),
+    ("forge.test", "/acme/widget.git/git%252Dreceive-pack", PUBLIC),  # no server decodes twice
+    ("api.allowed.test", "/acme/widget.git/git-receive-pack", PUBLIC),  # somebody else's server
+    ("a.forge.test", "/git-receive-pack", PUBLIC),
+)
+
+
+@pytest.mark.parametrize(("host", "target", "expected"), TARGETS)
+def test_decide_target(host: str, target: str, expected: str) -> None:
+    request = TargetRequest(Transport.HTTP, host, 80, target)
+    judged = replace(rules(), forges=frozenset({"forge.test"}))
+    assert outcome(decide_target(judged, request)) == expected
+    assert outcome(decide_target(replace(judged, network=False), request)) == "network_off built-in"
 
 
 def test_the_codes_are_those_of_the_contract() -> None:
