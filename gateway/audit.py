@@ -4,11 +4,13 @@ An event is recorded with one write(2) before the answer it is about goes out; a
 `AuditError`, and whatever it was about must not happen. This module decides nothing, and appending waits for no lock.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import logging
 import os
 import re
+import resource
 import secrets
 import stat
 import threading
@@ -20,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from gateway.disk import keep_room
 from gateway.errors import AuditError
 from gateway.policy.record import write_fields
 from gateway.session import Session
@@ -29,6 +32,9 @@ GENESIS: Final = "0" * 64
 _REMEMBERED_SESSIONS: Final = 1024
 # Full files that wait for `sync` to close them, before appending does it itself.
 _MAX_FULL: Final = 8
+# Bytes that one record may take at most, each of its texts cut and escaped; and how many more are kept at a time.
+_ROOM_FOR_ONE: Final = 16 << 10
+_MORE_ROOM: Final = 1 << 20
 _NANOSECONDS_PER_DAY: Final = 86_400 * 1_000_000_000
 _FILE_NAME = re.compile(r"\d{8}T\d{6}Z-\d+-[0-9a-f]{8}-\d{4,}\.jsonl")
 # What every record has. No field bears such a name, or a reader would meet it twice.
@@ -46,6 +52,9 @@ class EventKind(StrEnum):
     EGRESS = "egress"
     CONFIG = "config"
     VIOLATION = "violation"
+    PUSH = "push"
+    TOKEN = "token"
+    APPROVAL = "approval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class _File:
     descriptor: int
     size: int = 0
     dirty: bool = False
+    # Up to here the disk keeps room for this file.
+    room: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +108,8 @@ class AuditLog:
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.directory = directory.absolute()
-        self._max_bytes = max_bytes
-        self._keep_days = keep_days
+        self.max_bytes = max_bytes
+        self.keep_days = keep_days
         self._clock = clock
         self._process = os.getpid()
         self._run = secrets.token_hex(4)
@@ -106,6 +117,7 @@ class AuditLog:
         self._seq = 0
         self._prev = GENESIS
         self._broken = ""
+        self._promised = 0
         self._second = -1
         self._second_text = ""
         self._identities: dict[str | None, _Identity] = {}
@@ -132,21 +144,57 @@ class AuditLog:
     def append(self, event: AuditEvent) -> None:
         """Writes one record; AuditError when it does not stand in the file whole. The next one may, where that can be
         mended (a full disk); it is refused as well where the chain would break."""
+        body, truncated = event.text, event.truncated
+        if event.fields:
+            try:
+                if not _COMMON.isdisjoint(event.fields):
+                    raise ValueError("a field bears the name of one that every record has")
+                written, cut = write_fields(event.fields)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise AuditError(f"a record cannot be written as JSON: {error}") from error
+            body, truncated = body + written, truncated or cut
+        self.append_written(event.kind, event.session, body, truncated)
+
+    def append_written(
+        self, kind: EventKind, session: Session | None, body: str, truncated: bool = False
+    ) -> None:
+        """The same for a record whose fields are written already, as `policy.record` writes them."""
         if self._broken:
             raise AuditError(self._broken, "mend the audit directory and start again")
         if os.getpid() != self._process:
             raise AuditError("this process is a copy of the one that the audit file belongs to")
         try:
-            line = self._line(event)
+            line = self._line(kind, session, body, truncated)
         except (TypeError, ValueError, RecursionError) as error:
             raise AuditError(f"a record cannot be written as JSON: {error}") from error
         try:
             self._rotate_if_full(len(line) + 1)
+            if self._promised:
+                self._leave_room(len(line) + 1)
             self._write(line)
         except OSError as error:
             raise AuditError(f"the audit log cannot be written: {error.strerror or error}") from error
         self._prev = hashlib.sha256(line).hexdigest()
         self._seq += 1
+
+    def reserve(self) -> bool:
+        """Whether one further record is sure to be taken: nothing is wrong with the file, and the disk keeps room for
+        it until `release`, whatever else is written. Where it is not sure, whoever asks writes its record first."""
+        file = self._file
+        if self._broken or os.getpid() != self._process:
+            return False
+        facts = os.fstat(file.descriptor)
+        if facts.st_nlink == 0 or facts.st_size != file.size:
+            return False
+        end = file.size + (self._promised + 1) * _ROOM_FOR_ONE
+        if end > self.max_bytes or not self._keeps_room(end, end + _MORE_ROOM):
+            return False
+        self._promised += 1
+        return True
+
+    def release(self) -> None:
+        """A record that was promised room comes next, or never."""
+        self._promised -= 1
 
     def forget(self, session_id: str) -> None:
         """Drops what is remembered of a session, once its last record is written."""
@@ -174,18 +222,12 @@ class AuditLog:
                 for file in (*self._full, self._file):
                     _close(file)
 
-    def _line(self, event: AuditEvent) -> bytes:
-        body, truncated = event.text, event.truncated
-        if event.fields:
-            if not _COMMON.isdisjoint(event.fields):
-                raise ValueError("a field bears the name of one that every record has")
-            written, cut = write_fields(event.fields)
-            body, truncated = body + written, truncated or cut
-        identity = self._identity(event.session)
+    def _line(self, kind: EventKind, session: Session | None, body: str, truncated: bool) -> bytes:
+        identity = self._identity(session)
         mark = ',"truncated":true' if truncated or identity.truncated else ""
         return (
             f'{{"v":{SCHEMA_VERSION},"ts":"{self._timestamp()}","seq":{self._seq},"prev":"{self._prev}"'
-            f'{identity.text},"event":"{event.kind.value}"{body}{mark}}}'
+            f'{identity.text},"event":"{kind}"{body}{mark}}}'
         ).encode("ascii")
 
     def _timestamp(self) -> str:
@@ -222,13 +264,35 @@ class AuditLog:
             # Half a line would break the chain for a reader: take it back, or write nothing more ever.
             self._broken = half = "the audit log took half a record (is the disk full?)"
             os.ftruncate(file.descriptor, file.size)
+            file.room = 0
             self._broken = ""
             raise AuditError(half)
         file.size += written
 
+    def _leave_room(self, upcoming: int) -> None:
+        """AuditError when a record of so many bytes would take the room that others were promised."""
+        end = self._file.size + upcoming + self._promised * _ROOM_FOR_ONE
+        if not (self._keeps_room(end, end + _MORE_ROOM) or self._keeps_room(end, end)):
+            raise AuditError(
+                "the audit log cannot be written: the room that is left is kept for other records"
+            )
+
+    def _keeps_room(self, end: int, wanted: int) -> bool:
+        """Whether the disk keeps room for the file up to `end`; else it is asked to keep it up to `wanted`."""
+        file = self._file
+        longest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if longest != resource.RLIM_INFINITY and end > longest:
+            return False
+        if end > file.room:
+            if not keep_room(file.descriptor, file.size, wanted - file.size):
+                return False
+            file.room = wanted
+        return True
+
     def _rotate_if_full(self, upcoming: int) -> None:
         full = self._file
-        if full.size and full.size + upcoming > self._max_bytes:
+        # What was promised room in this file goes into it. Nothing more is promised then, so that this ends soon.
+        if full.size and full.size + upcoming > self.max_bytes and not self._promised:
             fresh = self._open(self._rotation + 1)
             self._rotation += 1
             self._full.append(full)
@@ -257,7 +321,7 @@ class AuditLog:
 
     def _remove_old(self) -> None:
         """Removes this user's finished files that are too old. One that cannot be removed stays: no record is lost."""
-        oldest = self._clock() - self._keep_days * _NANOSECONDS_PER_DAY
+        oldest = self._clock() - self.keep_days * _NANOSECONDS_PER_DAY
         try:
             paths = [path for path in self.directory.iterdir() if _FILE_NAME.fullmatch(path.name)]
         except OSError as error:
@@ -266,9 +330,7 @@ class AuditLog:
         for path in paths:
             try:
                 if _is_ours(path.lstat(), oldest) and not _is_written(path):
-                    _log.info(
-                        "audit file %s is older than %d days and is removed", path.name, self._keep_days
-                    )
+                    _log.info("audit file %s is older than %d days and is removed", path.name, self.keep_days)
                     path.unlink()
             except FileNotFoundError:
                 continue  # another process was faster
@@ -278,6 +340,10 @@ class AuditLog:
 
 def _close(file: _File) -> None:
     if file.descriptor >= 0:
+        if file.room > file.size:
+            with contextlib.suppress(OSError):
+                # Gives back what was kept behind the end, but takes nothing away that another program wrote there.
+                os.ftruncate(file.descriptor, os.fstat(file.descriptor).st_size)
         os.close(file.descriptor)
         file.descriptor = -1
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, assert_never
 
-from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.audit import AuditLog, EventKind
 from gateway.errors import AuditError
 from gateway.policy.addresses import Address
 from gateway.policy.decision import Decision, Verdict
@@ -21,24 +21,27 @@ from gateway.policy.egress import (
     EgressRequest,
     EgressRules,
     NameRequest,
+    TargetRequest,
     Transport,
     decide,
     decide_address,
     decide_authority,
     decide_name,
+    decide_target,
 )
 from gateway.policy.hosts import literal_text
 from gateway.policy.idn import unicode_form
 from gateway.policy.limits import Allowance, Limits, decide_limit
 from gateway.policy.masking import mask_host, mask_path
-from gateway.policy.record import write_fields, write_text
+from gateway.policy.record import write_once, write_text
 from gateway.session import Session
 
-Request = EgressRequest | AddressRequest | NameRequest | AuthorityRequest
+Request = EgressRequest | AddressRequest | NameRequest | AuthorityRequest | TargetRequest
 
 INTERNAL: Final = Decision(
     Verdict.DENY, "built-in", "the gateway could not decide or record this, so it is refused", Code.INTERNAL
 )
+_RECORDED: Final = Decision(Verdict.ALLOW, "built-in", "recorded")
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +64,12 @@ class Attempt:
     path: str = ""
     opened: bool = False
     refused: bool = False
+    # A plain request that is recorded once, at its end; and whether its end was recorded.
+    owed: bool = False
+    closed: bool = False
+    # What every record of this attempt says alike, once it was written for the first of them; whether it was cut.
+    written: str = field(default="", repr=False)
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +175,32 @@ class Authorizer:
         return decision
 
     def open(self, attempt: Attempt) -> Decision:
-        """Records an allowed connection (or one request of it) before the client is told yes."""
+        """Records an allowed connection, or a request that takes long, before the client is told yes."""
         if not self._record(attempt, "opened", Verdict.ALLOW, "", attempt.rule):
-            self._count(attempt.session).denied += 1
+            if not attempt.opened:
+                attempt.refused = True
+                self._count(attempt.session).denied += 1
             return INTERNAL
-        if not attempt.opened:
-            self._count(attempt.session).allowed += 1
-        attempt.opened = True
-        return Decision(Verdict.ALLOW, attempt.rule, "recorded")
+        self._opened(attempt)
+        return _RECORDED
+
+    def begin(self, attempt: Attempt) -> Decision:
+        """Allows one plain request, whose one record comes at its end (`close`) and has its status and figures too. The
+        log must be sure to take that record; where it is not, the request is recorded now as well."""
+        if not attempt.owed:
+            _write_asked(attempt)  # should this fail, it does so before anything is forwarded
+            if not self.log.reserve():
+                return self.open(attempt)
+            attempt.owed = True
+            self._opened(attempt)
+        return _RECORDED
 
     def close(self, attempt: Attempt, figures: Figures, decision: Decision | None = None) -> None:
-        """Records the end of a connection. `decision` is a denial after `opened`, or an upstream failure's code."""
+        """Records the end of a connection or of a request, once. `decision` is a denial after `opened`, or an upstream
+        failure's code. What was refused before it was opened has its one record already."""
+        if attempt.closed or (attempt.refused and not attempt.opened):
+            return
+        attempt.closed = True
         verdict, code, rule = Verdict.ALLOW, "", attempt.rule
         if decision is not None:
             verdict, code = decision.verdict, decision.code
@@ -187,6 +211,12 @@ class Authorizer:
     def counts(self, session_id: str) -> Counts:
         """What was allowed and denied in a session so far; goes on counting until `forget`."""
         return self._counts.setdefault(session_id, Counts())
+
+    def add_counts(self, session_id: str, more: Counts) -> None:
+        """Adds what another process has allowed and denied for the session."""
+        counts = self.counts(session_id)
+        counts.allowed += more.allowed
+        counts.denied += more.denied
 
     def flush(self, session_id: str | None = None) -> None:
         """Writes the counted refusals whose second is over (all of a session's when it is named)."""
@@ -200,6 +230,11 @@ class Authorizer:
         self.flush(session_id)
         self._limited.pop(session_id, None)
         self._counts.pop(session_id, None)
+
+    def _opened(self, attempt: Attempt) -> None:
+        if not attempt.opened:
+            attempt.opened = True
+            self._count(attempt.session).allowed += 1
 
     def _refused(self, attempt: Attempt, decision: Decision) -> None:
         attempt.refused = True
@@ -238,13 +273,19 @@ class Authorizer:
     ) -> bool:
         """Whether the record stands in the log. Says so loudly when it begins to fail, and when it has recovered.
         `more` are further fields, written."""
+        owed, attempt.owed = attempt.owed, False
+        if owed:
+            self.log.release()
         try:
-            text, truncated = _described(attempt, state, verdict, code, rule)
-            self.log.append(AuditEvent(EventKind.EGRESS, {}, attempt.session, text + more, truncated))
+            text = _described(attempt, state, verdict, code, rule)
+            self.log.append_written(EventKind.EGRESS, attempt.session, text + more, attempt.cut)
         except AuditError as error:
             if not self._lost:
                 _log.error("records are lost, and every connection is refused meanwhile: %s", error)
             self._lost += 1
+            if owed:
+                # Forwarded already: this is the one place left to say what it was.
+                _log.error("the record of a request that was forwarded is lost: %s", attempt.written)
             return False
         if self._lost:
             _log.error("the audit log takes records again; %d were lost", self._lost)
@@ -277,32 +318,44 @@ def _decide(rules: EgressRules, request: Request) -> Decision:
             return decide_address(rules, request)
         case NameRequest():
             return decide_name(rules, request)
+        case TargetRequest():
+            return decide_target(rules, request)
         case AuthorityRequest():
             return decide_authority(rules, request)
         case _:
             assert_never(request)
 
 
-def _described(attempt: Attempt, state: str, verdict: Verdict, code: str, rule: str) -> tuple[str, bool]:
-    """The fields of an `egress` record, written, and whether one was cut. Two are written for every connection, so
-    they go straight into text; what a client may have put into them goes through `policy.record`."""
-    port = attempt.port if attempt.port >= 0 else "null"
+def _described(attempt: Attempt, state: str, verdict: Verdict, code: str, rule: str) -> str:
+    """The fields of an `egress` record, written. Two are written for every connection, so they go straight into text;
+    what a client may have put into them goes through `policy.record`."""
+    _write_asked(attempt)
+    # A StrEnum in a format string is its text, without the cost of `.value`.
     text = (
-        f',"connection":"{attempt.connection}","state":"{state}","transport":"{attempt.transport.value}"'
-        f'{write_text("host", mask_host(attempt.host))},"port":{port}'
-        f',"verdict":"{verdict.value}","code":"{code}"{write_text("rule", rule)}'
+        f'{attempt.written},"state":"{state}","verdict":"{verdict}","code":"{code}"{write_text("rule", rule)}'
     )
-    truncated = False
-    if shown := unicode_form(attempt.host):
-        text += write_text("host_unicode", shown)
     if attempt.address:
         text += write_text("address", attempt.address)
     if attempt.sni:
         text += write_text("sni", mask_host(attempt.sni))
+    return text
+
+
+def _write_asked(attempt: Attempt) -> None:
+    """Writes which attempt it is and what it asks for, unless that was done."""
+    if attempt.written:
+        return
+    port = attempt.port if attempt.port >= 0 else "null"
+    text = (
+        f',"connection":"{attempt.connection}","transport":"{attempt.transport}"'
+        f'{write_text("host", mask_host(attempt.host))},"port":{port}'
+    )
+    if shown := unicode_form(attempt.host):
+        text += write_text("host_unicode", shown)
     if attempt.method:
-        asked, truncated = write_fields({"method": attempt.method, "path": mask_path(attempt.path)})
-        text += asked
-    return text, truncated
+        path, attempt.cut = write_once("path", mask_path(attempt.path))
+        text += write_text("method", attempt.method) + path
+    attempt.written = text
 
 
 def _written(figures: Figures) -> str:

@@ -25,10 +25,21 @@ from tests.source_tree import (
 # --- Who may import what --------------------------------------------------------------------------
 
 POLICY = ("gateway.policy",)
-CORE = ("gateway.session", "gateway.audit", "gateway.errors", "gateway.doctor", "gateway.allowlists", *POLICY)
+CORE = (
+    "gateway.session",
+    "gateway.audit",
+    "gateway.disk",
+    "gateway.errors",
+    "gateway.doctor",
+    "gateway.allowlists",
+    *POLICY,
+)
+# What every process that serves does for itself, whatever it serves.
+PROCESS = ("gateway.talk", "gateway.garbage", "gateway.log_sync")
 MIDDLE = (
     "gateway.lifecycle",
     "gateway.authorizer",
+    "gateway.push_authorizer",
     "gateway.approvals",
     "gateway.review",
     "gateway.config",
@@ -42,17 +53,24 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.run": EVERYTHING,
     "gateway.plan": EVERYTHING,
     "gateway.demo": ("gateway",),
+    "gateway.demo_push": ("gateway",),
+    "gateway.github_half": ("gateway",),
     "gateway.demo_agent": (),
     "gateway.serve": ("gateway",),
-    "gateway.proxy": ("gateway.proxy", *MIDDLE, *CORE),
+    "gateway.proxy": ("gateway.proxy", *PROCESS, *MIDDLE, *CORE),
     "gateway.push": ("gateway.push", "gateway.credentials", *MIDDLE, *CORE),
     "gateway.api": ("gateway.api", *MIDDLE, *CORE),
     "gateway.mcp": ("gateway.mcp", *MIDDLE, *CORE),
     "gateway.check": (*MIDDLE, *CORE),
     "gateway.signals": (),
     "gateway.terminal": CORE,
+    "gateway.talk": POLICY,
+    "gateway.garbage": (),
+    "gateway.log_sync": CORE,
+    "gateway.disk": (),
     "gateway.lifecycle": CORE,
     "gateway.authorizer": CORE,
+    "gateway.push_authorizer": ("gateway.approvals", *CORE),
     "gateway.approvals": CORE,
     "gateway.review": ("gateway.review", *CORE),
     "gateway.config": ("gateway.config", *CORE),
@@ -81,7 +99,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tornado": ("gateway.push", "gateway.api", "gateway.forge"),
     "httpx": ("gateway.credentials", "gateway.push"),
     "jwt": ("gateway.credentials", "gateway.forge"),
-    "cryptography": ("gateway.credentials", "gateway.audit"),
+    "cryptography": ("gateway.credentials", "gateway.audit", "gateway.forge"),
     "ruamel": ("gateway.config.loading",),
     "tree_sitter": ("gateway.policy.shell",),
     "tree_sitter_bash": ("gateway.policy.shell",),
@@ -99,18 +117,32 @@ PURE_MODULES = frozenset({
     "string", "struct", "types", "typing", "unicodedata", "urllib.parse",
 })
 # fmt: on
-PURE_NAMES = frozenset({"pathlib.PurePath", "pathlib.PurePosixPath", "fnmatch.fnmatchcase"})
-IMPURE_CALLS = frozenset({"open", "print", "input", "exec", "eval", "compile", "breakpoint", "__import__"})
+# A datetime is a value; only its makers look at the clock, and those are impure calls.
+PURE_NAMES = frozenset(
+    {"pathlib.PurePath", "pathlib.PurePosixPath", "fnmatch.fnmatchcase", "datetime.datetime"}
+)
+# fmt: off
+IMPURE_CALLS = frozenset({
+    "open", "print", "input", "exec", "eval", "compile", "breakpoint", "__import__",
+    "datetime.now", "datetime.utcnow", "datetime.today",
+})
+# fmt: on
 
 # --- Words and places -----------------------------------------------------------------------------
 
 PRINTERS = frozenset({"gateway.cli", "gateway.run", "gateway.demo"})
 # Programs: what the shell or the wrap starts. Anywhere else, arguments and environment are parameters.
-PROGRAMS = frozenset({"gateway.cli", "gateway.__main__", "sandbox.stub", "sandbox.connect", "sandbox.keeper"})
+PROGRAMS = frozenset({
+    "gateway.cli", "gateway.__main__", "gateway.forge.update_rules", "gateway.proxy.worker",
+    "sandbox.stub", "sandbox.connect", "sandbox.credential", "sandbox.keeper",
+})  # fmt: skip
 PROCESS_STATE = frozenset({"os.environ", "os.getenv", "os.environb", "os.putenv", "sys.argv", "sys.exit"})
 # Module -> functions that may catch everything: the door, and the tops of threads and tasks.
 CATCHERS: dict[str, frozenset[str]] = {
+    "gateway.approvals": frozenset({"Approvals._tell", "Approvals._close"}),
     "gateway.authorizer": frozenset({"Authorizer.authorize", "Authorizer.authorize_addresses"}),
+    "gateway.push.receiver": frozenset({"Reception.run"}),
+    "gateway.push_authorizer": frozenset({"PushAuthorizer.judge"}),
     "gateway.proxy.connection": frozenset({"Connection.disconnect"}),
     "gateway.proxy.listener": frozenset({"_serve"}),
     "gateway.proxy.reactor": frozenset({"Reactor.select"}),

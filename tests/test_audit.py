@@ -554,6 +554,140 @@ def test_a_closed_log_is_refused(tmp_path: Path) -> None:
     assert len(records(tmp_path)) == 1
 
 
+# --- Records that are promised --------------------------------------------------------------------
+
+ROOM_FOR_ONE = 16 << 10
+# Elsewhere nothing is promised, and whoever asks writes its record first.
+KEEPS = sys.platform == "linux"
+
+
+def on_disk(path: Path) -> int:
+    """Bytes that a file takes on the disk."""
+    return path.stat().st_blocks * 512
+
+
+def test_room_is_kept_and_given_back(log: AuditLog) -> None:
+    """Without a byte in the file, which a reader would meet."""
+    log.append(event())
+    before = log.path.read_bytes()
+    assert [log.reserve() for _ in range(3)] == [KEEPS] * 3
+    assert log.path.read_bytes() == before
+    assert on_disk(log.path) >= (3 * ROOM_FOR_ONE if KEEPS else 0)
+    log.close()
+    assert log.path.read_bytes() == before
+    assert on_disk(log.path) < 2 * ROOM_FOR_ONE
+
+
+def _unlink(log: AuditLog) -> None:
+    log.path.unlink()
+
+
+def _lengthen(log: AuditLog) -> None:
+    with log.path.open("ab") as file:
+        file.write(b"{}\n")
+
+
+def _empty(log: AuditLog) -> None:
+    log.path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("change", [AuditLog.close, _unlink, _lengthen, _empty])
+def test_nothing_is_promised_where_something_is_wrong(
+    log: AuditLog, change: Callable[[AuditLog], None]
+) -> None:
+    """And whoever writes its record instead hears what it is."""
+    log.append(event())
+    assert log.reserve() is KEEPS
+    change(log)
+    assert not log.reserve()
+    with pytest.raises(AuditError):
+        log.append(event())
+    assert not log.reserve()
+
+
+def test_nothing_is_promised_beyond_a_file(tmp_path: Path) -> None:
+    """A small file holds few promises, and one that is nearly full holds none."""
+    log = AuditLog(tmp_path, max_bytes=4 * ROOM_FOR_ONE)
+    promised = [log.reserve() for _ in range(6)]
+    assert promised == [KEEPS] * 4 + [False] * 2
+    for _ in range(sum(promised)):
+        log.release()
+    while log.path.stat().st_size < 3 * ROOM_FOR_ONE:
+        log.append(event())
+    assert not log.reserve()
+    log.close()
+
+
+def test_nothing_is_promised_in_tiny_files(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, max_bytes=1)
+    assert not log.reserve()
+    log.append(event())
+    assert not log.reserve()
+    log.close()
+
+
+def test_nothing_is_promised_beyond_the_limit_of_the_process(log: AuditLog) -> None:
+    log.append(event())
+    with file_size_limit(log.path.stat().st_size + 2 * ROOM_FOR_ONE):
+        promised = [log.reserve() for _ in range(3)]
+    assert promised == [KEEPS, KEEPS, False]
+    assert log.reserve() is KEEPS
+
+
+def test_what_was_promised_is_taken_where_nothing_else_is(log: AuditLog, tmp_path: Path) -> None:
+    """The disk is full but for the promised room: whatever else is to be recorded is refused."""
+    log.append(event())
+    assert log.reserve() is KEEPS
+    with file_size_limit(log.path.stat().st_size + ROOM_FOR_ONE + (100 if KEEPS else -ROOM_FOR_ONE)):
+        for _ in range(3):
+            with pytest.raises(AuditError, match="kept for other records" if KEEPS else "cannot be written"):
+                log.append(event())
+        if KEEPS:
+            log.release()
+            log.append(event(path="p" * 1000))
+    log.append(event())
+    assert len(records(tmp_path)) == 2 + KEEPS
+
+
+def test_a_file_is_left_when_what_was_promised_stands_in_it(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, max_bytes=2 * ROOM_FOR_ONE)
+    promised = log.reserve()
+    first = log.path
+    for number in range(150):
+        log.append(event(number=number))
+        assert log.path == first or not promised
+    assert first.stat().st_size > 2 * ROOM_FOR_ONE or not promised
+    assert not log.reserve() or not promised
+    if promised:
+        log.release()
+    log.append(event(number=150))
+    assert log.path != first
+    log.close()
+    assert [record["number"] for record in records(tmp_path)] == list(range(151))
+    assert all(on_disk(path) < path.stat().st_size + ROOM_FOR_ONE for path in tmp_path.iterdir())
+
+
+def test_half_a_line_that_is_taken_back_takes_the_room_along(log: AuditLog) -> None:
+    """So that it is asked for anew."""
+    log.append(event())
+    assert log.reserve() is KEEPS
+    if KEEPS:
+        log.release()
+    with file_size_limit(log.path.stat().st_size + 10), pytest.raises(AuditError, match="half"):
+        log.append(event())
+    assert log.reserve() is KEEPS
+    assert on_disk(log.path) >= (ROOM_FOR_ONE if KEEPS else 0)
+
+
+def test_closing_takes_nothing_away_that_another_wrote(log: AuditLog) -> None:
+    log.append(event())
+    log.reserve()
+    _lengthen(log)
+    changed = log.path.read_bytes()
+    log.close()
+    assert log.path.read_bytes() == changed
+
+
 # --- Several at once ------------------------------------------------------------------------------
 
 _WRITER = """
@@ -578,6 +712,8 @@ event = AuditEvent(EventKind.EGRESS, {})
 log.append(event)
 child = os.fork()
 if child == 0:
+    if log.reserve():
+        os._exit(8)
     try:
         log.append(event)
     except AuditError:

@@ -3,6 +3,7 @@ recorded is refused."""
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from ipaddress import ip_address
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit import AuditLog
+from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.authorizer import INTERNAL, Attempt, Authorizer, Counts, Figures, Request, explain
 from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import (
@@ -25,6 +26,7 @@ from gateway.policy.egress import (
 )
 from gateway.policy.limits import Allowance, Limits
 from gateway.session import SandboxStamp, Session
+from tests.fakes.asking import PLAIN
 from tests.fakes.clock import FakeClock
 from tests.fakes.rules import GOOD, offline, rules_for
 
@@ -34,6 +36,8 @@ CONNECT = Transport.CONNECT
 RULES = rules_for()
 SESSION = Session("s1", SandboxStamp("native", "create-time"), RULES, "geheim")
 FULL, EMPTY = Allowance(5.0, 0.0), Allowance(0.0, 0.0)
+# Elsewhere no record is promised.
+KEEPS = sys.platform == "linux"
 COMMON = ("v", "ts", "seq", "prev", "session", "workspace", "space", "agent", "sandbox", "event")
 
 
@@ -392,6 +396,185 @@ def test_secrets_never(door: Door, host: str, path: str, shown_host: str, shown_
     door.authorizer.refuse(attempt, LATE)
     (record,) = door.records()
     assert (record["host"], record["sni"], record["path"]) == (shown_host, shown_host, shown_path)
+
+
+# --- Plain requests, recorded once ----------------------------------------------------------------
+
+
+class Plain:
+    """A plain request that was allowed, on a door with this log; and its records since."""
+
+    def __init__(self, door: Door, path: str = "/x", max_bytes: int = 0) -> None:
+        self.door = door
+        if max_bytes:
+            door.log = door.authorizer.log = AuditLog(door.log.directory / "own", max_bytes=max_bytes)
+        self.attempt = door.attempt()
+        self.attempt.method, self.attempt.path = "GET", path
+        assert door.authorizer.authorize(self.attempt, host_request()).allowed
+
+    def begin(self) -> Decision:
+        return self.door.authorizer.begin(self.attempt)
+
+    def close(self, decision: Decision | None = None) -> None:
+        self.door.authorizer.close(self.attempt, FIGURES, decision)
+
+    def states(self) -> list[object]:
+        return [record["state"] for record in self.door.records()]
+
+    @property
+    def owed(self) -> tuple[bool, int]:
+        """Whether a record of this one is owed, and how many are promised in the log."""
+        return self.attempt.owed, self.door.log._promised
+
+
+NOTHING = (False, 0)
+ONE_OWED = (True, 1) if sys.platform == "linux" else NOTHING
+
+
+def test_one_record_when_it_is_over(door: Door) -> None:
+    plain = Plain(door)
+    assert plain.begin().allowed
+    assert plain.owed == ONE_OWED
+    assert door.authorizer.counts("s1") == Counts(allowed=1)
+    plain.door.authorizer.close(plain.attempt, replace(FIGURES, status=204))
+    assert plain.owed == NOTHING
+    records = door.records()
+    assert [record["state"] for record in records] == PLAIN
+    wanted = {
+        "method": "GET",
+        "path": "/x",
+        "status": 204,
+        "verdict": "allow",
+        "bytes_up": 10,
+        "duration_ms": 30,
+    }
+    assert {name: records[-1][name] for name in wanted} == wanted
+    assert door.authorizer.counts("s1") == Counts(allowed=1)
+
+
+def test_begun_and_closed_twice(door: Door) -> None:
+    plain = Plain(door)
+    for _ in range(3):
+        assert plain.begin().allowed
+    assert plain.owed == ONE_OWED
+    for _ in range(3):
+        plain.close()
+    plain.close(LATE)
+    assert plain.owed == NOTHING
+    assert plain.states()[-1:] == ["closed"]
+    assert plain.states() == []
+    assert door.authorizer.counts("s1") == Counts(allowed=1)
+
+
+def test_many_at_once(door: Door) -> None:
+    plains = [Plain(door) for _ in range(200)]
+    for plain in plains:
+        assert plain.begin().allowed
+    assert door.log._promised == 200 * ONE_OWED[1]
+    for plain in plains:
+        plain.close()
+    assert door.log._promised == 0
+    assert plains[0].states() == PLAIN * 200 if len(PLAIN) == 1 else ["opened"] * 200 + ["closed"] * 200
+
+
+def test_one_that_takes_long(door: Door) -> None:
+    """Recorded while it runs, and when it is over."""
+    plain = Plain(door)
+    assert plain.begin().allowed
+    assert door.authorizer.open(plain.attempt).allowed
+    assert plain.owed == NOTHING
+    plain.close()
+    assert plain.states()[-2:] == ["opened", "closed"]
+    assert door.authorizer.counts("s1") == Counts(allowed=1)
+
+
+def test_recorded_first_where_nothing_can_be_promised(door: Door) -> None:
+    plain = Plain(door, max_bytes=10_000)
+    assert plain.begin().allowed
+    assert plain.owed == NOTHING
+    assert plain.states() == ["opened"]
+    plain.close()
+    assert plain.states() == ["closed"]
+    door.log.close()
+
+
+def test_refused_where_it_cannot_be_recorded(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    """Once it is refused nothing more is said of it, also when the log takes records again."""
+    plain = Plain(door, max_bytes=1)
+    door.log.append(AuditEvent(EventKind.CONFIG, {"state": "loaded"}))
+    folder = door.log.directory
+    folder.rename(folder.parent / "away")
+    assert plain.begin() == INTERNAL
+    assert (plain.owed, plain.attempt.opened) == (NOTHING, False)
+    (folder.parent / "away").rename(folder)
+    plain.close()
+    assert plain.states() == ["loaded"]
+    assert door.authorizer.counts("s1") == Counts(denied=1)
+    door.log.close()
+
+
+def test_failure_of_the_log_while_it_runs(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    """What was forwarded is said on stderr at least, without its query; it counts as one denial."""
+    plain = Plain(door, path="/lost?k=hunter2")
+    assert plain.begin().allowed
+    door.log.path.unlink()
+    assert door.authorizer.open(plain.attempt) == INTERNAL
+    plain.close(INTERNAL)
+    assert plain.owed == NOTHING
+    assert door.authorizer.counts("s1") == Counts(denied=1)
+    said = [record.getMessage() for record in caplog.records]
+    assert [
+        text for text in said if '"path":"/lost"' in text and plain.attempt.connection in text
+    ] or not KEEPS
+    assert len(said) == 1 + KEEPS
+    assert "hunter2" not in caplog.text
+
+
+def test_failure_of_the_log_at_its_end(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    plain = Plain(door)
+    assert plain.begin().allowed
+    door.log.close()
+    plain.close()
+    assert plain.owed == NOTHING
+    assert len(caplog.records) == 1 + KEEPS
+
+
+def test_what_cannot_be_written_is_not_begun(door: Door) -> None:
+    """What a record will say of the request is written before it is forwarded."""
+    plain = Plain(door)
+    plain.attempt.path = None  # type: ignore[assignment]  # what no reader gives
+    with pytest.raises(AttributeError):
+        plain.begin()
+    assert (plain.owed, plain.attempt.opened) == (NOTHING, False)
+
+
+@pytest.mark.parametrize(("decision", "verdict"), [(FAILED, "allow"), (LATE, "deny")])
+def test_how_it_ended(door: Door, decision: Decision, verdict: str) -> None:
+    plain = Plain(door)
+    assert plain.begin().allowed
+    plain.close(decision)
+    record = door.records()[-1]
+    assert (record["state"], record["verdict"], record["code"]) == ("closed", verdict, decision.code)
+
+
+def test_refused_and_closed_is_one_record(door: Door) -> None:
+    attempt = door.attempt("other.test")
+    door.authorizer.authorize(attempt, host_request("other.test"))
+    door.authorizer.close(attempt, FIGURES)
+    assert [record["state"] for record in door.records()] == ["refused"]
+
+
+def test_the_longest_record_fits_into_its_room(door: Door) -> None:
+    """Whatever a client sends: names of sessions are the operator's, of 64 characters, and paths are ASCII."""
+    name = "n" * 64
+    session = Session(name, SandboxStamp("native", "existing-only"), RULES, "geheim", name, name, name)
+    attempt = door.authorizer.attempt(session, Transport.CONNECT, "xn--" + "a" * 249, 65535)
+    attempt.method, attempt.path = "!" * 32, "/" + '\\"' * 40_000
+    attempt.rule, attempt.address, attempt.sni = "/" * 4096 + ":1", "ffff:" * 7 + "ffff", "s" * 255
+    assert door.authorizer.begin(attempt).allowed
+    door.authorizer.close(attempt, Figures(1 << 62, 1 << 62, 1 << 62, "c" * 100, 599))
+    (*_, line) = door.log.path.read_bytes().splitlines(keepends=True)
+    assert len(line) < 8 << 10
 
 
 # --- A log that says no ---------------------------------------------------------------------------

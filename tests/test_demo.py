@@ -1,6 +1,7 @@
 """`agent-gateway demo`: the real thing with and without a wrap, what it leaves, and that it tells a failure."""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -66,7 +67,8 @@ def test_demo(tmp_path: Path, way: str) -> None:
         assert (text, by.strip().startswith(rule)) == (happened, True), row
     missing = "" if way == "wrapped" else ", but 2 of them would fail with a wrap, which is not in force here"
     assert f"All 12 steps did what they must{missing}." in done.lines
-    assert "16 records" in done.stdout.decode()
+    # The plain request leaves two where it takes long, or where no room for one can be kept on the disk.
+    assert re.search(r": 1[56] records\n", done.stdout.decode())
     assert '"sni": "allowed.test"' in done.stdout.decode()
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import assert_never
+from urllib.parse import unquote
 
 from gateway.policy.addresses import NEVER_DIALLED, Address, Network, carried, is_metadata, refused_class
 from gateway.policy.decision import Decision, Verdict
@@ -84,7 +85,7 @@ class EgressRules:
     matchers are built with `storage_labels=True`. `raw`: (host, port) where something other than TLS or HTTP
     may be spoken. `addresses`: (literal, port) that an allowed name may resolve to although not public.
     `names`: name to address text, answered instead of DNS. `denied_networks`: networks with their rule, which
-    nothing overrides.
+    nothing overrides. `forges`: hosts whose pushes go through the push gateway and no other way.
     """
 
     network: bool
@@ -96,6 +97,7 @@ class EgressRules:
     addresses: Mapping[tuple[Address, int], str]
     names: Mapping[str, str] = field(default_factory=_empty_names)
     denied_networks: tuple[tuple[Network, str], ...] = ()
+    forges: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,16 @@ class NameRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetRequest:
+    """What a plain HTTP request asks of the host: the raw path, with its query."""
+
+    transport: Transport
+    host: str
+    port: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class AuthorityRequest:
     """The `Host` text (or `:authority`) of a request, against the asked target; `tls`: it is inside TLS."""
 
@@ -150,6 +162,10 @@ class AuthorityRequest:
     port: int
     authority: str
     tls: bool = False
+
+
+# What git asks for when it pushes (gitprotocol-http(5)), in whatever spelling a server may take for it.
+_PUSH_SERVICE = "git-receive-pack"
 
 
 def _deny(code: Code, reason: str, rule: str = BUILT_IN) -> Decision:
@@ -168,6 +184,8 @@ _OWN_HOST = _deny(Code.RESOLVED_ADDRESS, "the host leads to an address of the ma
 _PUBLIC = Decision(Verdict.ALLOW, BUILT_IN, "the address is public")
 _SAME_NAME = Decision(Verdict.ALLOW, BUILT_IN, "the TLS name is the asked host")
 _NAMELESS_LITERAL = Decision(Verdict.ALLOW, BUILT_IN, "TLS to an address carries no name")
+_PUSH_BYPASS = _deny(Code.PUSH_BYPASS, "a push to this host goes through the push gateway, not past it")
+_NO_PUSH = Decision(Verdict.ALLOW, BUILT_IN, "the request is no push")
 _SAME_AUTHORITY = Decision(Verdict.ALLOW, BUILT_IN, "the request names the asked host")
 
 
@@ -306,6 +324,15 @@ def _judge_names(request: NameRequest) -> Decision:
             Code.SNI_MISMATCH, "the client hides its TLS name, and the open one is not the asked host"
         )
     return _deny(Code.SNI_MISMATCH, "the client's TLS greeting names another host than the one asked for")
+
+
+def decide_target(rules: EgressRules, request: TargetRequest) -> Decision:
+    """May this be asked of the host? What can be seen to be a push to a forge goes through the push gateway alone."""
+    if not rules.network:
+        return _NETWORK_OFF
+    if request.host in rules.forges and _PUSH_SERVICE in unquote(request.target).lower():
+        return _PUSH_BYPASS
+    return _NO_PUSH
 
 
 def decide_authority(rules: EgressRules, request: AuthorityRequest) -> Decision:

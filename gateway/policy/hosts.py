@@ -7,12 +7,16 @@ spelling outside the form is an error, never a different name.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 MAX_NAME = 253  # RFC 1035 2.3.4: 255 octets on the wire, which is 253 characters without the trailing dot
 MAX_LABEL = 63  # RFC 1035 2.3.4
 MAX_PORT = 65535
 MAX_AUTHORITY = 300  # longest name, brackets, colon and port fit; anything longer is refused unread
+# Addresses and authorities that are remembered as read: the same ones come again and again. Each is short, and what is
+# malformed is not kept.
+_REMEMBERED = 1024
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9._-]+")
 # Possessive: it gives nothing back, so hostile text costs no more than its length.
@@ -20,6 +24,7 @@ _LABEL = r"[a-z0-9_]++(?:-++[a-z0-9_]++)*+"
 _LABELS = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _DOTTED_QUAD = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
+_LONGEST_QUAD = len("255.255.255.255")
 _IPV6_CHARACTERS = re.compile(r"[0-9A-Fa-f:.]{2,45}")
 _PORT = re.compile(r"0|[1-9][0-9]{0,9}")
 _DIGITS = frozenset("0123456789")
@@ -92,9 +97,14 @@ def parse_literal(host: str) -> IPv4Address | IPv6Address | None:
     """
     if ":" in host:
         return _parse_ipv6(host)
-    if not host or host[0] not in _DIGITS or host[-1] not in _DIGITS or _DOTTED_QUAD.fullmatch(host) is None:
+    if not host or host[0] not in _DIGITS or host[-1] not in _DIGITS or len(host) > _LONGEST_QUAD:
         return None
-    return IPv4Address(host)
+    return _parse_quad(host)
+
+
+@lru_cache(_REMEMBERED)
+def _parse_quad(text: str) -> IPv4Address | None:
+    return IPv4Address(text) if _DOTTED_QUAD.fullmatch(text) else None
 
 
 def _parse_ipv6(text: str) -> IPv6Address | None:
@@ -106,6 +116,7 @@ def _parse_ipv6(text: str) -> IPv6Address | None:
         return None
 
 
+@lru_cache(_REMEMBERED)
 def literal_text(address: IPv4Address | IPv6Address) -> str:
     """The one spelling of an address (RFC 5952), the same for every version of the interpreter."""
     if isinstance(address, IPv6Address) and int(address) >> 32 == 0xFFFF:
@@ -113,6 +124,7 @@ def literal_text(address: IPv4Address | IPv6Address) -> str:
     return address.compressed
 
 
+@lru_cache(_REMEMBERED)
 def split_authority(text: str, default_port: int | None = None) -> tuple[str, int]:
     """Host and port of `host:port` or `[v6]:port`: a host in normal form (IPv6 compressed, without brackets).
 

@@ -1,6 +1,6 @@
 """How much one session may do at once: a rule over counts, and a token bucket's arithmetic. The clock stays outside."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.policy.decision import Decision, Verdict
@@ -37,6 +37,11 @@ def refill(limits: Limits, allowance: Allowance, now: float) -> Allowance:
     return Allowance(min(float(limits.burst), allowance.tokens + earned), latest)
 
 
+def spend(allowance: Allowance, count: int) -> Allowance:
+    """The bucket after `count` further ones, which may have been taken elsewhere already: then it can be in debt."""
+    return Allowance(allowance.tokens - count, allowance.at) if count else allowance
+
+
 def full_pace(limits: Limits, now: float) -> Allowance:
     """The bucket of requests on kept connections, full."""
     return Allowance(float(limits.burst * _REQUESTS), now)
@@ -48,11 +53,12 @@ def pace(limits: Limits, allowance: Allowance, now: float) -> tuple[Allowance, f
     Requests are slowed down, never refused: each one is a line in the log, and a client that loops must not fill the
     disk with them.
     """
-    many = replace(limits, new_per_second=limits.new_per_second * _REQUESTS, burst=limits.burst * _REQUESTS)
-    filled = refill(many, allowance, now)
-    if filled.tokens >= 1.0:
-        return Allowance(filled.tokens - 1.0, filled.at), 0.0
-    return filled, (1.0 - filled.tokens) / many.new_per_second
+    latest = max(allowance.at, now)
+    rate = limits.new_per_second * _REQUESTS
+    tokens = min(float(limits.burst * _REQUESTS), allowance.tokens + (latest - allowance.at) * rate)
+    if tokens >= 1.0:
+        return Allowance(tokens - 1.0, latest), 0.0
+    return Allowance(tokens, latest), (1.0 - tokens) / rate
 
 
 def decide_limit(limits: Limits, live: int, allowance: Allowance) -> Decision:

@@ -50,6 +50,12 @@ def write_text(name: str, text: str) -> str:
     return _pair(name, text) if len(text) <= _SHORT else _named(name) + _json(_clean(text)[0])
 
 
+def write_once(name: str, text: str) -> tuple[str, bool]:
+    """The same for a text that hardly comes again, such as a path; and whether it was cut."""
+    cleaned, cut = _clean(text)
+    return _named(name) + _json(cleaned), cut
+
+
 @lru_cache(_REMEMBERED)
 def _named(name: str) -> str:
     return f",{_json(name)}:"

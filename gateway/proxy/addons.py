@@ -11,7 +11,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from gateway.authorizer import Authorizer
 from gateway.policy.addresses import Address
 from gateway.policy.decision import Decision, Verdict
-from gateway.policy.egress import AddressRequest, AuthorityRequest, EgressRequest, NameRequest
+from gateway.policy.egress import AddressRequest, AuthorityRequest, EgressRequest, NameRequest, TargetRequest
 from gateway.policy.hosts import parse_literal
 from gateway.proxy.dialling import Resolver, is_own_address
 from gateway.proxy.guard import FirstBytes, Guard, GuardedServer, SocksConnect, Stage
@@ -44,8 +44,11 @@ class EgressPolicy:
         if guard.refusal is None:
             request = AuthorityRequest(attempt.transport, attempt.host, attempt.port, guard.authority)
             self._settle(guard, guard.stage, self._door.authorize(attempt, request))
+        if guard.refusal is None and attempt.host in attempt.session.egress.forges:
+            target = TargetRequest(attempt.transport, attempt.host, attempt.port, flow.request.path)
+            self._settle(guard, guard.stage, self._door.authorize(attempt, target))
         if connected and guard.refusal is None:
-            self._settle(guard, Stage.RECORDED, self._door.open(attempt))
+            self._settle(guard, Stage.RECORDED, self._door.begin(attempt))
 
     def server_connect(self, data: ServerConnectionHookData) -> Awaitable[None] | None:
         """Before dialling: finds the addresses and keeps those that may be dialled. Returns what is to be awaited
@@ -59,11 +62,12 @@ class EgressPolicy:
         return None
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
-        """Connected: recorded before the client is told."""
+        """Connected: recorded before the client is told. A plain request is recorded when its answer is through."""
         guard = _guarded(data).guard
         attempt = guard.attempt
         guard.raw = (attempt.host, attempt.port) in attempt.session.egress.raw
-        self._settle(guard, Stage.RECORDED, self._door.open(attempt))
+        record = self._door.begin if attempt.method else self._door.open
+        self._settle(guard, Stage.RECORDED, record(attempt))
 
     def first_bytes(self, data: FirstBytes) -> None:
         """What the client sent first must name the host it asked for."""

@@ -21,6 +21,8 @@ DIAL_ALL: Final = 30.0
 DIAL_STAGGER: Final = 0.25
 # Addresses of one name that are tried at most.
 DIAL_ADDRESSES: Final = 8
+# Seconds after which a plain request that still runs is recorded, before the record of its end.
+LONG_REQUEST: Final = 1.0
 # Seconds a refused peer gets to read its answer and hang up.
 LINGER: Final = 2.0
 # Connections over a session's limit that are still read, so that they can be told why; beyond, they are closed at once.

@@ -106,14 +106,15 @@ def _read_extensions(body: bytes, at: int, end: int) -> Hello:
 
 def _read_names(data: bytes) -> tuple[str, ...]:
     """The server_name extension's host names (RFC 6066 section 3); empty when it is malformed."""
-    if len(data) < 2 or int.from_bytes(data[:2]) != len(data) - 2:
+    end = len(data)
+    if end < 2 or data[0] << 8 | data[1] != end - 2:
         return ()
     names = []
     at = 2
-    while at < len(data):
-        if at + 3 > len(data) or data[at] != _HOST_NAME:
+    while at < end:
+        if at + 3 > end or data[at] != _HOST_NAME:
             return ()
-        length = int.from_bytes(data[at + 1 : at + 3])
+        length = data[at + 1] << 8 | data[at + 2]
         name = data[at + 3 : at + 3 + length]
         if not name or len(name) != length:
             return ()

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from gateway.authorizer import INTERNAL, Attempt, Authorizer, Figures
@@ -13,10 +12,17 @@ from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import Code, Transport
 from gateway.policy.hosts import literal_text
 from gateway.policy.limits import Allowance, Limits
-from gateway.proxy.bounds import HANDSHAKE, LINGER
+from gateway.proxy.bounds import HANDSHAKE, LINGER, LONG_REQUEST
 from gateway.proxy.company_proxy import CompanyProxy, dial_through
 from gateway.proxy.dialling import Resolver, UpstreamError, dial
-from gateway.proxy.embedding import EgressMode, Hooks, client_of, guarded_server
+from gateway.proxy.embedding import (
+    EgressMode,
+    Hooks,
+    client_of,
+    guarded_server,
+    mark_closed,
+    mark_open,
+)
 from gateway.proxy.guard import GuardedServer, Stage
 from gateway.proxy.peer import NEVER, DeadlineError, Peer
 from gateway.proxy.reactor import Reactor
@@ -82,9 +88,11 @@ class Connection:
     """Changes; owned by its task until a tunnel runs, then by the tunnel's callbacks."""
 
     __slots__ = (
+        "_began",
         "_changed",
         "_count",
         "_on_end",
+        "_outer",
         "_probed",
         "_sent_before",
         "_started",
@@ -124,7 +132,8 @@ class Connection:
         self.ended = False
         self.status = 0
         self._on_end = on_end
-        self._started = gate.clock()
+        self._started = self._began = gate.clock()
+        self._outer: Attempt | None = None
         self._changed = self._started
         self._count = 0
         self._probed = False
@@ -141,28 +150,28 @@ class Connection:
         """
         if reuse and self.server is not None:
             guard, former = self.server.guard, self.server.guard.attempt
-            if former.method:
-                self._end_request(former)
+            if not former.method:
+                self._outer = former
             attempt = self.gate.door.attempt(self.origin.session, transport, host, port, former.connection)
             attempt.address, attempt.rule = former.address, former.rule
             # Inside a tunnel a refusal is the tunnel's: its one record is the `closed` one.
             attempt.opened = transport is not Transport.HTTP
             # Connected, but this request has yet to be judged and recorded.
             guard.attempt, guard.stage = attempt, Stage.VETTED
-            self.asked = attempt
+            self.asked, self._started = attempt, self.gate.clock()
             return self.server
         self.asked = attempt = self.gate.door.attempt(self.origin.session, transport, host, port)
         self._admit(attempt, self.admission or self.origin.admit())
-        self._started = self.gate.clock()
+        self._started = self._began = self.gate.clock()
         self.status = 0
         return guarded_server(attempt)
 
-    def _end_request(self, attempt: Attempt) -> None:
-        """Records the end of a request whose connection serves another one, and starts its figures anew."""
-        self.gate.door.close(attempt, self._figures("next_request"))
+    def end_request(self) -> None:
+        """Records a request whose answer is through, and starts the figures anew."""
+        if self.asked is not None:
+            self.gate.door.close(self.asked, self._figures("finished"))
         if self.upstream is not None:
             self._sent_before = (self.upstream.bytes_out, self.upstream.bytes_in)
-        self._started = self.gate.clock()
         self.status = 0
 
     def _admit(self, attempt: Attempt, admission: Admission) -> None:
@@ -186,9 +195,10 @@ class Connection:
         return Refused(self.gate.door.refuse(attempt, decision), attempt, status)
 
     def refuse_broken(self, transport: Transport) -> Refused:
-        """Records that the gateway itself failed, as the refusal of what was asked for last, and returns it."""
+        """Records that the gateway itself failed, as the refusal of what was asked for last unless that is over, and
+        returns it."""
         attempt = self.asked
-        if attempt is None:
+        if attempt is None or attempt.closed:
             try:
                 return self.refuse(Code.INTERNAL, INTERNAL.reason, transport, "")
             except Refused as over_limit:
@@ -204,7 +214,9 @@ class Connection:
         waiting = self.gate.hooks.fire(hook, data)
         if waiting is not None:
             raise TypeError(f"an addon waits in the hook {hook}, which may not wait")
-        self.check(server, stage)
+        guard = server.guard
+        if guard.refusal is not None or guard.stage < stage:
+            self.check(server, stage)
 
     def check(self, server: GuardedServer, stage: Stage) -> None:
         """Refused unless the attempt has come to `stage`."""
@@ -234,9 +246,8 @@ class Connection:
             guard.figures = self._figures(failure.code.value)
             self.gate.hooks.fire("server_connect_error", data)
             raise
-        server.state = ConnectionState.OPEN
-        server.peername = (literal_text(address), guard.attempt.port)
-        guard.attempt.address = server.peername[0]
+        guard.attempt.address = text = literal_text(address)
+        mark_open(server, (text, guard.attempt.port))
         try:
             self.fire("server_connected", data, server, Stage.RECORDED)
         finally:
@@ -272,7 +283,11 @@ class Connection:
         self.end(tunnel.cause)
 
     def sweep(self, now: float) -> None:
-        """Expires what has taken too long, and what has not moved a byte for the idle time."""
+        """Expires what has taken too long, and what has not moved a byte for the idle time. A request that takes
+        long is recorded before its end as well."""
+        asked = self.asked
+        if asked is not None and asked.owed and now - self._started >= LONG_REQUEST and not self.record_now():
+            return
         count = self._bytes()
         if count != self._count:
             self._count, self._changed = count, now
@@ -288,6 +303,21 @@ class Connection:
             if peer is not None and (idle or now >= peer.deadline):
                 peer.expire()
 
+    def record_now(self) -> bool:
+        """Records a request whose record is owed before its end; where that fails the connection is cut."""
+        if self.asked is None or not self.asked.owed:
+            return True
+        decision = self.gate.door.open(self.asked)
+        if decision.allowed:
+            return True
+        if self.server is not None:
+            self.server.guard.refusal = decision
+        runner = self.runner
+        self.end(Code.INTERNAL.value)
+        if runner is not None:
+            runner.cancel()
+        return False
+
     def _bytes(self) -> int:
         if self.tunnel is not None:
             return self.tunnel.bytes_up + self.tunnel.bytes_down
@@ -300,13 +330,20 @@ class Connection:
         """Closes the connection to the server and records its end. Idempotent."""
         server, self.server = self.server, None
         if server is not None:
-            server.state = ConnectionState.CLOSED
-            server.guard.figures = self._figures(cause)
+            mark_closed(server)
+            guard, outer, self._outer = server.guard, self._outer, None
+            if guard.attempt.closed and outer is not None:
+                # All requests of the tunnel are recorded: what ends now is the tunnel.
+                guard.attempt, self._sent_before, self._started = outer, (0, 0), self._began
+            guard.figures = self._figures(cause)
             data = ServerConnectionHookData(server=server, client=self.mitm_client)
             try:
                 self.gate.hooks.fire("server_disconnected", data)
             except Exception:
                 _log.exception("the end of a connection could not be recorded")
+            if guard.attempt.owed:
+                # Forwarded, and no hook has recorded it: the policy addon is not there, or has failed.
+                self.gate.door.close(guard.attempt, guard.figures, guard.refusal or guard.failure)
         if self.upstream is not None:
             self.upstream.close()
             self.upstream = None

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from gateway.policy.addresses import Address
 from gateway.policy.egress import Code
+from gateway.policy.hosts import literal_text
 from gateway.proxy.bounds import (
     DIAL_ADDRESSES,
     DIAL_ALL,
@@ -32,6 +33,9 @@ from gateway.proxy.reactor import Reactor
 _UNREACHABLE: Final = frozenset(
     {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM}
 )
+# Linux makes a socket that does not block at once; elsewhere that is a second system call.
+_BORN_NON_BLOCKING: Final = hasattr(socket, "SOCK_NONBLOCK")
+_STREAM: Final = socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0)
 
 
 class UpstreamError(Exception):
@@ -218,14 +222,15 @@ async def _abandon(running: dict["asyncio.Task[Peer]", Address]) -> None:
 async def _dial_one(address: Address, port: int, reactor: Reactor) -> Peer:
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
-        connection = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        connection = socket.socket(family, _STREAM, socket.IPPROTO_TCP)
     except OSError as error:  # no descriptor left, or no IPv6 here
         raise _translated(error) from error
     peer: Peer | None = None
     try:
-        connection.setblocking(False)
+        if not _BORN_NON_BLOCKING:
+            connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        status = connection.connect_ex((str(address), port))
+        status = connection.connect_ex((literal_text(address), port))
         if status not in (0, errno.EINPROGRESS):
             raise OSError(status, os.strerror(status))
         peer = Peer(connection, reactor, readable=False)

@@ -117,6 +117,16 @@ def guarded_server(attempt: Attempt) -> GuardedServer:
     return _copy(_SERVER, id=attempt.connection, address=(attempt.host, attempt.port), guard=guard)
 
 
+def mark_open(server: GuardedServer, peername: tuple[str, int]) -> None:
+    """Connected. Past mitmproxy's `__setattr__`, which guards fields that are not these."""
+    server.__dict__.update(state=ConnectionState.OPEN, peername=peername)
+
+
+def mark_closed(server: GuardedServer) -> None:
+    """The end of it."""
+    server.__dict__["state"] = ConnectionState.CLOSED
+
+
 def connect_flow(client: Client, server: GuardedServer) -> http.HTTPFlow:
     """The flow of a CONNECT request."""
     attempt = server.guard.attempt

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from gateway.policy.egress import Transport
-from gateway.policy.limits import Allowance, Limits, full_pace, pace, refill
+from gateway.policy.limits import Allowance, Limits, full_pace, pace, refill, spend
 from gateway.proxy.bounds import OVER_LIMIT
 from gateway.proxy.company_proxy import CompanyProxy
 from gateway.proxy.connection import Admission, Connection, Gate, Origin
@@ -18,6 +18,7 @@ from gateway.proxy.http_front import serve_http
 from gateway.proxy.peer import DeadlineError, Peer
 from gateway.proxy.refusal import SOCKS_NOT_ALLOWED, http_refusal, socks_reply
 from gateway.proxy.runner import Runner
+from gateway.proxy.shares import Shares
 from gateway.proxy.socks_front import GREETED, serve_socks
 from gateway.session import Session
 
@@ -45,12 +46,14 @@ class SessionProxies:
         http: socket.socket,
         socks: socket.socket,
         company_proxy: CompanyProxy | None = None,
+        shares: Shares | None = None,
     ) -> None:
         self.session = session
         self.gate = gate
         self.limits = limits
         self.mode = egress_mode(session.id)
         self.company_proxy = company_proxy
+        self._shares = shares
         self._live: set[Connection] = set()
         self._allowance = Allowance(float(limits.burst), gate.clock())
         self._requests = full_pace(limits, gate.clock())
@@ -86,15 +89,31 @@ class SessionProxies:
 
     def pace(self) -> float:
         """Counts one more request on a kept connection; seconds to wait before it is read."""
+        if self._shares is not None:
+            self._shares.add_request()
+            self._requests = spend(self._requests, self._shares.requests_elsewhere())
         self._requests, delay = pace(self.limits, self._requests, self.gate.clock())
         return delay
 
     def _count(self, others: int) -> Admission:
         self._allowance = refill(self.limits, self._allowance, self.gate.clock())
+        if self._shares is not None:
+            self._allowance = spend(self._allowance, self._shares.new_elsewhere())
+            others += self._shares.live_elsewhere()
         admission = Admission(others, self._allowance)
         if self._allowance.tokens >= 1.0:
-            self._allowance = Allowance(self._allowance.tokens - 1.0, self._allowance.at)
+            self._allowance = spend(self._allowance, 1)
+            if self._shares is not None:
+                self._shares.add_new()
         return admission
+
+    def _changed(self) -> None:
+        if self._shares is not None:
+            self._shares.set_live(len(self._live))
+
+    def _ended(self, connection: Connection) -> None:
+        self._live.discard(connection)
+        self._changed()
 
     def admit(self, accepted: socket.socket, peername: tuple[str, int], listener: "_Listener") -> None:
         """Takes one accepted connection in; one far over the session's limit is closed at once."""
@@ -105,8 +124,9 @@ class SessionProxies:
             accepted.close()
             return
         peer = Peer(accepted, self.gate.reactor)
-        connection = Connection(self.gate, listener.origin, admission, peer, peername, self._live.discard)
+        connection = Connection(self.gate, listener.origin, admission, peer, peername, self._ended)
         self._live.add(connection)
+        self._changed()
         connection.runner = Runner(_serve(connection, listener), self.gate.reactor.loop)
         connection.runner.step()
 

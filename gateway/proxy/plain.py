@@ -76,6 +76,8 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
                 ) from error
             exchange = _Exchange(connection, request, head[1], transport)
             rest = await exchange.run()
+            if exchange.finished:
+                connection.end_request()
             if rest is None:
                 return
             buffer = rest
@@ -90,7 +92,8 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
 
 
 class _Exchange:
-    """One request and its answer. Changes; used once. `buffer` holds what the client sent after the head."""
+    """One request and its answer. Changes; used once. `buffer` holds what the client sent after the head, `finished`
+    whether request and answer are through, whole."""
 
     def __init__(
         self, connection: Connection, request: RequestHead, buffer: bytes, transport: Transport
@@ -100,6 +103,7 @@ class _Exchange:
         self._request = request
         self._buffer = buffer
         self._transport = transport
+        self.finished = False
         self._answered = False
         self._broken: Exception | None = None
         self._server: GuardedServer | None = None
@@ -165,8 +169,11 @@ class _Exchange:
             early = not sending.done
         finally:
             sending.cancel()
+        if not early and self._broken is None:
+            return None if rest is None else self._buffer
+        self.finished = False
         if not early:
-            return self._buffer if rest is not None and self._broken is None else None
+            return None
         # Answered before the body was whole: what follows on this connection is not a request.
         if self._connection.status and self._connection.tunnel is None:
             await self._connection.linger()
@@ -284,12 +291,14 @@ class _Exchange:
                     await self._client.send(prefix + data[:size])
                 prefix, data = b"", data[size:]
                 if chunks.done if chunks is not None else left == 0:
+                    self.finished = True
                     return head.close or bool(data)
                 if data:
                     await asyncio.sleep(0)
                     continue
                 data = await upstream.receive()
                 if not data:
+                    self.finished = left < 0  # the end of the connection is the body's end, or cuts it
                     return True
         except FramingError:
             return True  # the client sees a cut body, as it would without the proxy
@@ -302,8 +311,9 @@ class _Exchange:
             )
             return
         self._answered = True
-        await self._client.send(head.data + buffer)
-        await self._connection.relay(self._buffer)
+        if self._connection.record_now():
+            await self._client.send(head.data + buffer)
+            await self._connection.relay(self._buffer)
 
     async def _fail(self, failure: UpstreamError) -> None:
         """Tells the client that the target failed, where it has been told nothing yet."""

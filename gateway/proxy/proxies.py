@@ -16,13 +16,16 @@ from gateway.proxy.dialling import Resolver, SystemResolver
 from gateway.proxy.embedding import Hooks
 from gateway.proxy.listener import SessionProxies
 from gateway.proxy.reactor import running_reactor
+from gateway.proxy.shares import Shares
+from gateway.proxy.workers import Pair, Workers, processes_for
 from gateway.session import Session
 
 
 class Proxies:
     """Opens and closes sessions' proxies. Changes; used from one event loop, inside `async with`.
 
-    `clock` returns seconds of a monotonic clock; `resolver` defaults to the system's.
+    `clock` returns seconds of a monotonic clock; `resolver` defaults to the system's. `cores` are those that a
+    session's processes may use: with one there is this process alone.
     """
 
     def __init__(
@@ -31,8 +34,12 @@ class Proxies:
         *,
         resolver: Resolver | None = None,
         clock: Callable[[], float] = time.monotonic,
+        cores: int = 1,
     ) -> None:
         self._door = door
+        self._cores = cores
+        self._workers: dict[str, Workers] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
         self._clock = clock
         self._own_resolver = SystemResolver() if resolver is None else None
         self._resolver: Resolver = resolver or self._own_resolver  # type: ignore[assignment]  # one of the two is set
@@ -54,6 +61,7 @@ class Proxies:
             self._sweeper.cancel()
         for session_id in tuple(self._pairs):
             self.close(session_id)
+        await asyncio.gather(*self._stopping)
         await asyncio.sleep(0)  # what was ended gets its turn to clean up
         if self._own_resolver is not None:
             self._own_resolver.close()
@@ -68,14 +76,22 @@ class Proxies:
         *,
         own_ports: frozenset[int] = frozenset(),
         upstream_proxy: str | None = None,
+        shares: Shares | None = None,
     ) -> None:
         """Serves a session on two listening sockets, which it takes over. `own_ports` are those of its listeners that
         stand in this process's own network, so that no session can be led to them. `upstream_proxy` is the
-        validated config value of that name."""
+        validated config value of that name. `shares`: this process serves the session beside others."""
         if session.id in self._pairs:
             raise ValueError(f"session {session.id!r} has its proxies already")
         company_proxy = read_company_proxy(upstream_proxy) if upstream_proxy else None
-        self._pairs[session.id] = SessionProxies(self._gate, session, limits, http, socks, company_proxy)
+        processes = processes_for(limits, self._cores)
+        if processes > 1 and shares is None:
+            pair = Pair(session, limits, http, socks, own_ports, upstream_proxy)
+            self._workers[session.id] = workers = Workers(self._door, pair, processes)
+            shares = workers.shares
+        self._pairs[session.id] = SessionProxies(
+            self._gate, session, limits, http, socks, company_proxy, shares
+        )
         self._own_ports[session.id] = own_ports
 
     def close(self, session_id: str, cause: str = "session_closed") -> None:
@@ -85,6 +101,11 @@ class Proxies:
         if pair is not None:
             pair.close(cause)
             self._door.flush(session_id)
+        workers = self._workers.pop(session_id, None)
+        if workers is not None:
+            task = asyncio.get_running_loop().create_task(workers.stop())
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
         if self._own_resolver is not None:
             self._own_resolver.forget(session_id)
 

@@ -58,8 +58,9 @@ class Reactor(selectors.BaseSelector):
         self._handlers[descriptor] = handler
 
     def watch_listener(self, descriptor: int, handler: Handler) -> None:
-        """Calls `handler` as long as there is something to accept, not only at changes."""
-        self._set.add_level(descriptor)
+        """Calls `handler` as long as there is something to accept, not only at changes. Where several processes watch
+        the same listener, one of them is woken for each connection."""
+        self._set.add_shared(descriptor)
         self._handlers[descriptor] = handler
 
     def unwatch(self, descriptor: int) -> None:
@@ -191,6 +192,9 @@ if sys.platform == "linux":
         def add_level(self, descriptor: int) -> None:
             self._epoll.register(descriptor, select.EPOLLIN)
 
+        def add_shared(self, descriptor: int) -> None:
+            self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLEXCLUSIVE)
+
         def remove(self, descriptor: int) -> None:
             self._epoll.unregister(descriptor)
 
@@ -212,6 +216,9 @@ else:
 
         def add_level(self, descriptor: int) -> None:
             self._change(descriptor, select.KQ_EV_ADD, select.KQ_FILTER_READ)
+
+        def add_shared(self, descriptor: int) -> None:
+            self.add_level(descriptor)
 
         def remove(self, descriptor: int) -> None:
             self._change(descriptor, select.KQ_EV_DELETE, select.KQ_FILTER_READ)

@@ -16,7 +16,8 @@ from gateway.proxy.peer import Peer
 from gateway.proxy.reactor import ENDING, READABLE, WRITABLE, Reactor
 
 # One buffer serves every tunnel: a callback fills and empties it before another one runs.
-_BUFFER: Final = bytearray(256 * 1024)
+_BUFFER_SIZE: Final = 256 * 1024
+_BUFFER: Final = bytearray(_BUFFER_SIZE)
 _VIEW: Final = memoryview(_BUFFER)
 # Bytes after which a direction counts as hot; below it a pipe costs more than it saves.
 _HOT: Final = 1 << 20
@@ -93,11 +94,11 @@ class _Direction:
 
     def pump(self) -> None:
         """The source has something: moves it, until there is no more, the destination is full, or the turn is over."""
-        if self.done or self._held or self._tunnel.closed:
+        if self.done or self._rest is not None or self._in_pipe or self._tunnel.closed:
             return
         try:
             for _ in range(_TURN):
-                if not self._move():
+                if not (self._copy() if self._pipe is None else self._splice()):
                     return
         except (BlockingIOError, InterruptedError):
             return
@@ -108,7 +109,7 @@ class _Direction:
 
     def flush(self) -> None:
         """The destination takes bytes again."""
-        if not self._held or self._tunnel.closed:
+        if (self._rest is None and not self._in_pipe) or self._tunnel.closed:
             return
         try:
             if self._rest is not None:
@@ -129,16 +130,15 @@ class _Direction:
         self.ending = True
         with contextlib.suppress(OSError):
             for _ in range(_LAST_MOVES):
-                if self.done or self._held or self._tunnel.closed or not self._move():
+                if self.done or self._held or self._tunnel.closed:
+                    return
+                if not (self._copy() if self._pipe is None else self._splice()):
                     return
 
     @property
     def _held(self) -> bool:
         """Bytes wait for the destination; nothing more is read until it has taken them."""
         return self._rest is not None or self._in_pipe > 0
-
-    def _move(self) -> bool:
-        return self._splice() if self._pipe is not None else self._copy()
 
     def _copy(self) -> bool:
         """Moves one buffer; whether there may be more."""
@@ -159,7 +159,7 @@ class _Direction:
             return False
         if self.count > _HOT:
             self._pipe = _take_pipe()
-        return self.ending or size == len(_BUFFER)
+        return self.ending or size == _BUFFER_SIZE
 
     def _splice(self) -> bool:
         """Moves what the pipe holds at most; whether there may be more."""

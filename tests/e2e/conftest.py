@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes.authority import Authority
 from tests.fakes.product import Product
+from tests.fakes.push_machine import PushMachine, at_work
 from tests.fakes.site import Site, open_site
 
 # Values of --sandbox. Other systems have no wrap yet.
@@ -38,4 +39,18 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def site(product: Product, authority: Authority) -> Iterator[Site]:
     """The site, within the product's reach."""
     with open_site(product, authority) as opened:
+        yield opened
+
+
+@pytest.fixture
+def machine(product: Product, tmp_path: Path) -> Iterator[PushMachine]:
+    """The product with a forge, and a worktree of a repository there."""
+    with at_work(product, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wrapped_machine(wrapped: Product, tmp_path: Path) -> Iterator[PushMachine]:
+    """The same, run with the wrap."""
+    with at_work(wrapped, tmp_path) as opened:
         yield opened

@@ -51,7 +51,7 @@ def test_over_http(product: Product, authority: Authority, repository: Repositor
         done = product.run("sh", "-c", script)
     assert done.lines == [*repository.commits, "two", "128"]
     assert "The requested URL returned error: 403" in done.stderr
-    requests = [(record["host"], record["path"]) for record in done.egress if record["state"] != "closed"]
+    requests = [(record["host"], record["path"]) for record in done.egress if record["state"] != "opened"]
     assert set(requests[:-1]) == {
         (ORIGIN, "/git/project.git/info/refs"), (ORIGIN, "/git/project.git/git-upload-pack"),
     }  # fmt: skip

@@ -88,7 +88,7 @@ def test_socks_proxy(product: Product, site: Site, client: str) -> None:
     assert secure == {"status": 200, "text": "hello GET secure\n"}
     assert "not allowed by ruleset" in str(refused["error"])
     assert done.log == (
-        went_out("socks", site.plain_target, requests=2)
+        went_out("socks", site.plain_target, inside=1)
         + went_out("socks", site.secure_target)
         + was_refused("socks", site.refused_secure)
     )

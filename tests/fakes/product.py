@@ -35,7 +35,7 @@ START_LINES = {
 }
 CLOSING_LINE = re.compile(
     r"agent-gateway: (\d+) connections allowed, (\d+) denied; "
-    r"0 pushes forwarded, 0 refused; 0 violations; log: (.+\.jsonl)"
+    r"(\d+) pushes forwarded, (\d+) refused; 0 violations; log: (.+\.jsonl)"
 )
 
 Record = Mapping[str, Any]
@@ -67,6 +67,8 @@ class Done:
     records: tuple[Record, ...]
     allowed: int
     denied: int
+    forwarded: int = 0
+    refused: int = 0
 
     @property
     def lines(self) -> list[str]:
@@ -131,7 +133,8 @@ class Running:
 
 @dataclass
 class Product:
-    """One machine in small. Changes as a test sets it up. `sandbox` is the value of `--sandbox`."""
+    """One machine in small. Changes as a test sets it up. `sandbox` is the value of `--sandbox`; `settings` are parts
+    of the configuration besides `egress`."""
 
     folder: Path
     sandbox: str
@@ -139,6 +142,7 @@ class Product:
     egress: dict[str, list[str]] = field(default_factory=lambda: {"allow": [], "addresses": [], "raw": []})
     hosts: dict[str, str] = field(default_factory=dict)
     ports: list[int] = field(default_factory=lambda: [80, 443])
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for folder in (
@@ -227,16 +231,17 @@ class Product:
         assert START_LINES[self.sandbox].fullmatch(start.rstrip("\n")), stderr
         closing = CLOSING_LINE.fullmatch(end.rstrip("\n"))
         assert closing, stderr
-        log = Path(closing[3])
+        log = Path(closing[5])
         assert log.parent == self.audit
         records = tuple(record for record in read_log(log) if record["session"])
         assert {record["sandbox"]["backend"] for record in records} == {BACKENDS[self.sandbox]}
-        return Done(status, stdout, "".join(said), records, int(closing[1]), int(closing[2]))
+        counts = (int(closing[number]) for number in range(1, 5))
+        return Done(status, stdout, "".join(said), records, *counts)
 
     def _command(self, argv: Sequence[str], options: Sequence[str]) -> list[str]:
         config = self.folder / "config.yaml"
         egress = {**self.egress, "hosts": self.hosts, "ports": self.ports}
-        config.write_text(json.dumps({"egress": egress}, indent=1))
+        config.write_text(config_text({**self.settings, "egress": egress}))
         return [
             str(PROGRAM),
             "run",
@@ -248,6 +253,17 @@ class Product:
             "--",
             *argv,
         ]
+
+
+def config_text(settings: Mapping[str, Any]) -> str:
+    """The text of a configuration file: a line per key, and one for each rule, so that every rule has a place."""
+    lines = []
+    for key, value in settings.items():
+        if key == "rules":
+            lines += ["rules:", *(f"- {json.dumps(rule)}" for rule in value)]
+        else:
+            lines.append(f"{key}: {json.dumps(value)}")
+    return "\n".join([*lines, ""])
 
 
 def read_log(path: Path) -> list[Record]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ class PushWorld:
         )
         self.sessions = Sessions()
         self.port = 0
+        self._serial = count()
         self._linked = tuple(parse_repository(name) for name in linked)
         self._app = app
         self._open_credentials = open_credentials
@@ -164,7 +166,7 @@ class PushWorld:
             listening = socket.create_server(("127.0.0.1", 0))
             self.port = listening.getsockname()[1]
             host = self.forge.url.removeprefix("http://")
-            credential = GitCredential(SECRET, host, self.gateway.read_credential)
+            credential = GitCredential(SECRET, host, self.gateway.read_credential, self.gateway.fault)
             server = serve_agent_api(
                 listening,
                 [*self.gateway.routes(), git_credential_route(credential)],
@@ -220,9 +222,10 @@ class PushWorld:
         """Where a push to the repository goes."""
         return f"http://127.0.0.1:{self.port}/git/github.com/{name}.git"
 
-    def worktree(self, folder: str = "work", name: str = NAME, *, object_format: str = "sha1") -> Git:
-        """A worktree whose pushes go to the gateway, as inside a wrap."""
-        git = new_worktree(self.folder / folder, self.url(name), object_format=object_format)
+    def worktree(self, name: str = NAME, *, object_format: str = "sha1") -> Git:
+        """A new worktree whose pushes go to the gateway, as inside a wrap."""
+        folder = self.folder / f"work-{next(self._serial)}"
+        git = new_worktree(folder, self.url(name), object_format=object_format)
         git.settings["http.extraHeader"] = f"X-Agent-Gateway-Session: {SECRET}"
         return git
 

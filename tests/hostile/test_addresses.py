@@ -221,8 +221,8 @@ def test_mixed_answers(addresses: tuple[str, ...], transport: Transport, tmp_pat
         told = ask(gateway, transport, GOOD, origin.port)
         assert told.granted
         told.wire.close()
-        opened = gateway.records()[0]
-        assert (opened["state"], opened["address"]) == ("opened", "127.0.0.1")
+        first = gateway.records()[0]
+        assert (first["verdict"], first["address"]) == ("allow", "127.0.0.1")
         assert origin.accepted == 1
 
 
@@ -294,9 +294,9 @@ def test_listed_literal(transport: Transport, tmp_path: Path) -> None:
         told = ask(gateway, transport, "127.0.0.1", origin.port)
         assert told.granted
         told.wire.close()
-        opened = gateway.records()[0]
-        wanted = {"state": "opened", "host": "127.0.0.1", "rule": "config.yaml:9", "address": "127.0.0.1"}
-        assert {name: opened[name] for name in wanted} == wanted
+        first = gateway.records()[0]
+        wanted = {"verdict": "allow", "host": "127.0.0.1", "rule": "config.yaml:9", "address": "127.0.0.1"}
+        assert {name: first[name] for name in wanted} == wanted
         assert gateway.resolver.asked == []
 
 
@@ -314,8 +314,9 @@ def test_origin_on_ipv6(transport: Transport, tmp_path: Path) -> None:
                 told = ask(gateway, transport, host, origin.port)
             assert told.granted
             told.wire.close()
-        opened = [record for record in gateway.records() if record["state"] == "opened"]
-        assert [(record["host"], record["address"]) for record in opened] == [
+        gateway.settle()
+        closed = [record for record in gateway.records() if record["state"] == "closed"]
+        assert [(record["host"], record["address"]) for record in closed] == [
             (GOOD, "::1"),
             ("::1", "::1"),
         ]

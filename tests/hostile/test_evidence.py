@@ -10,6 +10,7 @@ from tests.fakes import hello
 from tests.fakes.asking import (
     CONNECT,
     HTTP,
+    PLAIN,
     SOCKS,
     answer,
     ask,
@@ -85,10 +86,10 @@ def test_long_path(tmp_path: Path) -> None:
     with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
         path = "/" + "abcdefghij" * 1024
         assert send_head(gateway, get_head(GOOD, origin.port, path)).granted
-        opened = gateway.records()[0]
-        assert opened["truncated"] is True
-        assert path.startswith(str(opened["path"]))
-        assert len(str(opened["path"])) >= 200
+        record = gateway.records()[0]
+        assert record["truncated"] is True
+        assert path.startswith(str(record["path"]))
+        assert len(str(record["path"])) >= 200
         assert origin.requests[0].target == path
 
 
@@ -251,10 +252,15 @@ def test_fields_of_plain_requests(tmp_path: Path) -> None:
         assert wire.message().status == 500
         wire.close()
         gateway.settle()
+        assert [record["state"] for record in gateway.records()] == PLAIN * 3
         told = [
-            (record["method"], record["path"], record["status"])
+            (record["method"], record["path"], record["status"], record["close"])
             for record in gateway.records()
-            if "status" in record
+            if record["state"] == "closed"
         ]
-        assert told == [("GET", "/a", 200), ("POST", "/b", 404), ("GET", "/c", 500)]
+        assert told == [
+            ("GET", "/a", 200, "finished"),
+            ("POST", "/b", 404, "finished"),
+            ("GET", "/c", 500, "finished"),
+        ]
         assert len({record["connection"] for record in gateway.records()}) == 1

@@ -3,14 +3,20 @@
 import asyncio
 import contextlib
 import resource
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.authorizer import Counts
 from gateway.policy.egress import EgressRules, Transport
 from gateway.policy.hosts import HostMatcher, HostPattern
+from gateway.proxy import plain
+from gateway.proxy.framing import ChunkReader
 from tests.fakes import hello
 from tests.fakes.asking import (
     CONNECT,
@@ -31,8 +37,14 @@ from tests.fakes.asking import (
     tunnel,
 )
 from tests.fakes.gateway import Gateway
-from tests.fakes.origin import answering, http_origin, recorder
+from tests.fakes.origin import Origin, answering, http_origin, recorder
 from tests.fakes.rules import GOOD, rules_for
+from tests.fakes.wire import PATIENCE, Wire
+
+# Elsewhere no room can be kept on the disk, and a request is recorded before it is forwarded as well.
+KEEPS = sys.platform == "linux"
+# Bytes that are kept for the record of one request.
+ROOM_FOR_ONE = 16 << 10
 
 every_transport = pytest.mark.parametrize("transport", TRANSPORTS, ids=str)
 both_tunnels = pytest.mark.parametrize("transport", [CONNECT, SOCKS], ids=str)
@@ -259,6 +271,182 @@ def test_hook_of_the_end(tmp_path: Path) -> None:
         gateway.settle()
         origin.wait_ended(1)
         assert any("broken on purpose" in error for error in gateway.take_errors())
+
+
+# --- A request on its way ---
+
+
+class Slow:
+    """A server that answers when it is told to."""
+
+    def __init__(self, said: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") -> None:
+        self.asked: list[str] = []
+        self.told = threading.Event()
+        self.origin = Origin(self._talk)
+        self._said = said
+
+    def _talk(self, wire: Wire) -> None:
+        while True:
+            self.asked.append(wire.message().target)
+            assert self.told.wait(PATIENCE)
+            wire.send(self._said)
+
+
+@contextlib.contextmanager
+def on_its_way(
+    folder: Path, path: str = "/first", slow: Slow | None = None, *fields: str
+) -> Iterator[tuple[Gateway, Slow, Wire]]:
+    """A request that has reached its server, which has not answered."""
+    slow = slow or Slow()
+    with slow.origin as origin, Gateway(folder, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(get_head(GOOD, origin.port, path, *fields))
+        gateway.until(lambda: slow.asked == [path])
+        try:
+            yield gateway, slow, wire
+        finally:
+            slow.told.set()
+            wire.close()
+        gateway.settle()
+
+
+def ends(gateway: Gateway) -> list[tuple[object, ...]]:
+    """What the log says of everything that is over."""
+    return [
+        (record["state"], record.get("path"), record["verdict"], record["code"])
+        for record in gateway.records()
+        if record["state"] != "opened"
+    ]
+
+
+def test_log_that_breaks_while_a_request_takes_long(tmp_path: Path) -> None:
+    """It cannot be recorded while it runs, so it is cut; where its record should be is said."""
+    with on_its_way(tmp_path) as (gateway, slow, wire):
+        gateway.call(gateway.log.close)
+        gateway.advance(0.5)
+        assert gateway.proxies.live("s1") == 1
+        gateway.advance(0.6)
+        if KEEPS:
+            assert wire.rest() == b""
+            slow.told.set()
+            slow.origin.wait_ended(1)
+            assert gateway.call(lambda: gateway.door.counts("s1")) == Counts(allowed=0, denied=1)
+            assert [error for error in gateway.take_errors() if '"path":"/first"' in error]
+    assert slow.asked == ["/first"]
+
+
+def test_log_that_breaks_before_a_protocol_is_switched(tmp_path: Path) -> None:
+    """The client is never told that it was."""
+    slow = Slow(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhi")
+    with on_its_way(tmp_path, "/", slow, "Connection: upgrade", "Upgrade: websocket") as (gateway, _, wire):
+        if not KEEPS:
+            return
+        gateway.call(gateway.log.close)
+        slow.told.set()
+        assert wire.rest() == b""
+        slow.origin.wait_ended(1)
+        gateway.settle()
+        assert gateway.take_errors()
+
+
+def test_disk_that_fills_while_a_request_runs(tmp_path: Path) -> None:
+    """Its record has its room; whoever comes now is refused, and nothing of it reaches a server."""
+    with on_its_way(tmp_path) as (gateway, slow, wire):
+        with file_size_limit(len(gateway.raw_log()) + (ROOM_FOR_ONE + 100 if KEEPS else 1000)):
+            for transport in TRANSPORTS if KEEPS else ():
+                assert_internal(ask(gateway, transport, GOOD, slow.origin.port))
+            slow.told.set()
+            assert wire.message().status == 200
+        assert slow.asked == ["/first"]
+        assert ends(gateway) == [("closed", "/first", "allow", "")]
+        assert gateway.take_errors() or not KEEPS
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["answered", "cut"])
+@pytest.mark.parametrize("broken", ["removed", "_raises", "_does_nothing"])
+def test_policy_addon_that_is_gone_before_the_end(broken: str, cut: bool, tmp_path: Path) -> None:
+    """A request that was forwarded is recorded, also where no hook sees to it."""
+    with on_its_way(tmp_path) as (gateway, slow, wire):
+        if broken == "removed":
+            without_policy(gateway)
+        else:
+            hook = {"_raises": _raises, "_does_nothing": _does_nothing}[broken]
+            gateway.call(lambda: setattr(gateway.proxies.policy, "server_disconnected", hook))
+        if cut:
+            wire.reset()
+            gateway.settle()
+        else:
+            slow.told.set()
+            assert wire.message().status == 200
+        assert [one[:3] for one in ends(gateway)] == (
+            [("closed", "/first", "allow")] if KEEPS or not cut else []
+        )
+        slow.told.set()
+        wire.close()
+        gateway.settle()
+        gateway.take_errors()
+
+
+def test_gateway_that_fails_before_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with on_its_way(tmp_path) as (gateway, slow, wire):
+        monkeypatch.setattr(plain, "read_response_head", lambda *_: _raises(None))
+        slow.told.set()
+        assert_internal(answer(wire, HTTP))
+        gateway.settle()
+        assert ends(gateway) == [("closed", "/first", "deny", "internal")]
+        gateway.take_errors()
+
+
+def test_gateway_that_fails_in_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf")
+    with on_its_way(tmp_path, slow=slow) as (gateway, slow, wire):
+        slow.told.set()
+        wire.until(b"half")
+        monkeypatch.setattr(ChunkReader, "feed", lambda *_: _raises(None))
+        slow.origin.wires[0].send(b"\r\n0\r\n\r\n")
+        assert wire.rest() == b""
+        gateway.settle()
+        assert ends(gateway) == [("closed", "/first", "deny", "internal")]
+        gateway.take_errors()
+
+
+def test_gateway_that_fails_between_two_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is over stays what it was; what comes next was never read."""
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(get_head(GOOD, origin.port, "/1"))
+        assert wire.message().status == 200
+        monkeypatch.setattr(plain, "read_request", lambda *_, **__: _raises(None))
+        wire.send(get_head(GOOD, origin.port, "/2"))
+        wire.rest()
+        wire.close()
+        gateway.settle()
+        assert ends(gateway) == [("closed", "/1", "allow", ""), ("refused", None, "deny", "internal")]
+        assert [request.target for request in origin.requests] == ["/1"]
+        gateway.take_errors()
+
+
+@pytest.mark.parametrize("hook", ["server_connected", "requestheaders"])
+def test_hook_that_fails_after_it_has_allowed(hook: str, tmp_path: Path) -> None:
+    """A first request, and one on a kept connection: nothing is forwarded, and nothing is owed."""
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        allow = getattr(gateway.proxies.policy, hook)
+
+        def fail(data: Any) -> None:
+            allow(data)
+            if hook == "server_connected" or data.request.path == "/2":
+                raise RuntimeError("broken on purpose")
+
+        gateway.call(lambda: setattr(gateway.proxies.policy, hook, fail))
+        wire = gateway.ask_http(b"")
+        if hook == "requestheaders":
+            wire.send(get_head(GOOD, origin.port, "/1"))
+            assert wire.message().status == 200
+        wire.send(get_head(GOOD, origin.port, "/2"))
+        wire.rest()
+        wire.close()
+        gateway.settle()
+        assert ends(gateway)[-1][1:] == ("/2", "deny", "internal")
+        assert [request.target for request in origin.requests] == (["/1"] if hook == "requestheaders" else [])
+        gateway.take_errors()
 
 
 # --- A rule ---

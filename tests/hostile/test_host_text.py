@@ -125,9 +125,9 @@ def test_spelling_of_an_allowed_name(
         told = ask(gateway, transport, host, origin.port)
         assert told.granted
         told.wire.close()
-        opened = gateway.records()[0]
-        wanted = {"state": "opened", "host": recorded, "port": origin.port, "rule": rule, "code": ""}
-        assert {name: opened[name] for name in wanted} == wanted
+        first = gateway.records()[0]
+        wanted = {"verdict": "allow", "host": recorded, "port": origin.port, "rule": rule, "code": ""}
+        assert {name: first[name] for name in wanted} == wanted
         assert gateway.resolver.asked == [recorded]
 
 

@@ -291,11 +291,15 @@ def test_plain_http_in_a_tunnel(early: bool, transport: Transport, tmp_path: Pat
         assert origin.accepted == 1
         records = gateway.records()
         assert {record["connection"] for record in records} == {records[0]["connection"]}
-        assert [record["path"] for record in records if record["state"] == "opened" and "path" in record] == [
-            "/a",
-            "/b",
+        shown = [(record["state"], record.get("path"), record.get("close")) for record in records]
+        assert [one for one in shown if one[0] == "closed" or one[1] is None] == [
+            ("opened", None, None),
+            ("closed", "/a", "finished"),
+            ("closed", "/b", "finished"),
+            ("closed", None, "client_closed"),
         ]
-        assert records[-1]["state"] == "closed"
+        assert records[-1]["bytes_up"] == sum(int(str(one.get("bytes_up", 0))) for one in records[:-1])
+        assert records[-1]["bytes_down"] == sum(int(str(one.get("bytes_down", 0))) for one in records[:-1])
 
 
 # --- Other protocols ---

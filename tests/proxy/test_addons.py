@@ -20,6 +20,7 @@ from gateway.proxy.embedding import client_of, connect_flow, egress_mode, guarde
 from gateway.proxy.guard import FirstBytes, Guard, GuardedServer, SocksConnect, Stage
 from gateway.proxy.request_head import read_request
 from gateway.session import SandboxStamp, Session
+from tests.fakes.asking import PLAIN
 from tests.fakes.clock import FakeClock
 from tests.fakes.resolver import StubResolver
 from tests.fakes.rules import GOOD, rules_for
@@ -126,19 +127,29 @@ def test_asking_with_a_plain_request(
 @pytest.mark.parametrize(
     ("authority", "expected", "states"),
     [
-        (f"{GOOD}:8443", (Stage.RECORDED, ""), ["opened"]),
+        (f"{GOOD}:8443", (Stage.RECORDED, ""), PLAIN),
         ("evil.test", (Stage.VETTED, "authority_mismatch"), ["refused"]),
     ],
 )
 def test_plain_request_on_an_open_connection(
     authority: str, expected: tuple[Stage, str], states: list[str], bench: Bench
 ) -> None:
-    """Recorded before it is sent on."""
+    """Before it is sent on the log is sure to take its record, which comes when it is over."""
     server = bench.server(transport=Transport.HTTP)
     server.guard.stage = Stage.VETTED
     plain(bench, server, authority)
     assert outcome(server.guard) == expected
+    assert "closed" not in bench.states()
+    bench.policy.server_disconnected(ServerConnectionHookData(server=server, client=CLIENT))
     assert bench.states() == states
+
+
+def test_plain_request_that_the_log_does_not_take(bench: Bench) -> None:
+    bench.door.log.close()
+    server = bench.server(transport=Transport.HTTP)
+    server.guard.stage = Stage.VETTED
+    plain(bench, server, f"{GOOD}:8443")
+    assert outcome(server.guard) == (Stage.VETTED, "internal")
 
 
 # --- Vetting ---
@@ -224,11 +235,24 @@ def test_connected(host: str, raw: bool, bench: Bench) -> None:
     assert bench.states() == ["opened"]
 
 
+def test_connected_for_a_plain_request(bench: Bench) -> None:
+    server = bench.server(transport=Transport.HTTP)
+    server.guard.attempt.method, server.guard.attempt.path = "GET", "/"
+    data = ServerConnectionHookData(server=server, client=CLIENT)
+    bench.policy.server_connected(data)
+    assert outcome(server.guard) == (Stage.RECORDED, "")
+    assert "closed" not in bench.states()
+    bench.policy.server_disconnected(data)
+    assert bench.states() == PLAIN
+
+
 def test_connected_but_not_recorded(bench: Bench) -> None:
     bench.door.log.close()
-    server = bench.server()
-    bench.policy.server_connected(ServerConnectionHookData(server=server, client=CLIENT))
-    assert outcome(server.guard) == (Stage.NEW, "internal")
+    for method in ("", "GET"):
+        server = bench.server()
+        server.guard.attempt.method = method
+        bench.policy.server_connected(ServerConnectionHookData(server=server, client=CLIENT))
+        assert outcome(server.guard) == (Stage.NEW, "internal")
 
 
 @pytest.mark.parametrize(

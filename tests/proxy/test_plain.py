@@ -3,17 +3,30 @@
 import hashlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.asking import HTTP, answer, ask, assert_upstream_trouble, get_head
+from gateway.policy.egress import Transport
+from tests.fakes.asking import (
+    CONNECT,
+    HTTP,
+    PLAIN,
+    SOCKS,
+    answer,
+    ask,
+    assert_upstream_trouble,
+    get_head,
+    tunnel,
+)
 from tests.fakes.gateway import Gateway
 from tests.fakes.origin import Origin, Talk, answering, closed_port, http_origin
 from tests.fakes.rules import GOOD, rules_for
 from tests.fakes.wire import PATIENCE, Message, Wire
 
 LARGE = 32 << 20
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 def request(method: str, port: int, path: str = "/", *fields: str, host: str = GOOD) -> bytes:
@@ -469,7 +482,7 @@ def test_client_that_resets_in_the_middle_of_its_body(tmp_path: Path) -> None:
         origin.wait_ended(1)
         gateway.settle()
         assert origin.requests == []
-        assert [record["state"] for record in gateway.records()] == ["opened", "closed"]
+        assert [record["state"] for record in gateway.records()] == PLAIN
 
 
 def test_client_that_ends_in_the_middle_of_its_body(tmp_path: Path) -> None:
@@ -556,3 +569,372 @@ def test_target_that_refuses_ends_the_connection_only(tmp_path: Path) -> None:
         told = ask(gateway, HTTP, GOOD, port)
         record = assert_upstream_trouble(gateway, told, "connect_refused", method="GET", path="/")
         assert record["transport"] == "http"
+
+
+# --- Records ---
+
+
+def shown(gateway: Gateway) -> list[tuple[object, ...]]:
+    """What the records say of each request."""
+    return [
+        (record["state"], record.get("path"), record.get("status"), record.get("close"))
+        for record in gateway.records()
+    ]
+
+
+def closed(gateway: Gateway) -> list[tuple[object, ...]]:
+    """The same of those that are over."""
+    return [one[1:] for one in shown(gateway) if one[0] == "closed"]
+
+
+def inside(port: int, path: str = "/", *fields: str, host: str = GOOD) -> bytes:
+    """A request inside a tunnel."""
+    return request("GET", port, path, *fields, host=host).replace(f"http://{host}:{port}".encode(), b"", 1)
+
+
+def test_record_is_there_with_the_answer(tmp_path: Path) -> None:
+    """Not when the kept connection is used again, or closed."""
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(b"")
+        for number in range(1, 4):
+            wire.send(request("GET", origin.port, f"/{number}?q"))
+            assert wire.message().status == 200
+            assert closed(gateway)[-1] == (f"/{number}", 200, "finished")
+            assert len(gateway.records()) == number * len(PLAIN)
+        gateway.advance(30)
+        wire.close()
+        gateway.settle()
+        assert [record["state"] for record in gateway.records()] == PLAIN * 3
+        assert gateway.call(lambda: gateway.door.counts("s1").allowed) == 3
+
+
+def test_records_of_two_requests_in_one_breath(tmp_path: Path) -> None:
+    with (
+        http_origin(lambda asked: answering(asked.target.encode())(asked)) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(
+            request("POST", origin.port, "/1", "Content-Length: 3")
+            + b"one"
+            + request("GET", origin.port, "/22")
+        )
+        assert [wire.message().body for _ in range(2)] == [b"/1", b"/22"]
+        wire.close()
+        gateway.settle()
+        assert closed(gateway) == [("/1", 200, "finished"), ("/22", 200, "finished")]
+        first, second = (record for record in gateway.records() if record["state"] == "closed")
+        assert int(str(first["bytes_up"])) + int(str(second["bytes_up"])) == len(origin.received)
+        assert int(str(second["bytes_down"])) - int(str(first["bytes_down"])) == 1
+        assert first["connection"] == second["connection"]
+
+
+def test_records_of_two_hosts(tmp_path: Path) -> None:
+    with (
+        http_origin(answering()) as first,
+        http_origin(answering()) as second,
+        Gateway(tmp_path, rules_for(first.port, second.port)) as gateway,
+    ):
+        wire = gateway.ask_http(request("GET", first.port, "/1"))
+        assert wire.message().status == 200
+        wire.send(request("GET", second.port, "/2", host="x.wild.test"))
+        assert wire.message().status == 200
+        assert closed(gateway) == [("/1", 200, "finished"), ("/2", 200, "finished")]
+        wire.send(request("GET", 22, "/3"))
+        assert answer(wire, HTTP).status == 403
+        wire.close()
+        gateway.settle()
+        states = [record["state"] for record in gateway.records()]
+        assert states == [*PLAIN * 2, "refused"]
+
+
+@pytest.mark.parametrize(
+    ("said", "close"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi", "finished"),
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", "finished"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", "client_closed"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "client_closed"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n", "client_closed"),
+    ],
+    ids=["close", "until the end", "cut", "chunks cut", "chunks broken"],
+)
+def test_record_of_the_last_answer(said: bytes, close: str, tmp_path: Path) -> None:
+    """Whether it came whole shows."""
+
+    def talk(wire: Wire) -> None:
+        wire.message()
+        wire.send(said)
+
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(request("GET", origin.port, "/1"))
+        wire.rest()
+        wire.close()
+        gateway.settle()
+        assert closed(gateway) == [("/1", 200, close)]
+        assert [record["state"] for record in gateway.records()] == PLAIN
+
+
+def test_record_of_an_answer_that_came_early(tmp_path: Path) -> None:
+    """The request was not sent whole, so it is not finished."""
+    with (
+        Origin(_answer_the_head(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")) as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+    ):
+        wire = gateway.ask_http(request("POST", origin.port, "/1", "Content-Length: 1000") + b"x")
+        assert wire.message().status == 413
+        wire.close()
+        gateway.settle()
+        assert closed(gateway) == [("/1", 413, "client_closed")]
+
+
+@pytest.mark.parametrize("fields", [("Content-Length: 9",), ("Transfer-Encoding: chunked",)], ids=str)
+def test_record_of_a_body_that_is_cut(fields: tuple[str, ...], tmp_path: Path) -> None:
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(request("POST", origin.port, "/1", *fields) + b"4\r\n")
+        wire.finish()
+        assert answer(wire, HTTP).status == 400
+        wire.close()
+        gateway.settle()
+        assert [record["state"] for record in gateway.records()] == PLAIN
+        last = gateway.records()[-1]
+        assert (last["verdict"], last["code"], last["path"]) == ("deny", "malformed_request", "/1")
+        assert gateway.call(lambda: gateway.door.counts("s1").denied) == 1
+
+
+def hold(answer: bytes) -> tuple[Talk, threading.Event, threading.Event]:
+    """A server that answers when it is told to: what it does, when it was asked, and what tells it."""
+    asked, told = threading.Event(), threading.Event()
+
+    def talk(wire: Wire) -> None:
+        while True:
+            wire.message()
+            asked.set()
+            assert told.wait(PATIENCE)
+            wire.send(answer)
+
+    return talk, asked, told
+
+
+def test_request_that_takes_long(tmp_path: Path) -> None:
+    """Recorded once it has run for a second, so that it stands in the log whatever becomes of the gateway."""
+    talk, asked, told = hold(EMPTY)
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(request("GET", origin.port, "/long"))
+        assert asked.wait(PATIENCE)
+        gateway.advance(0.9)
+        assert [record["state"] for record in gateway.records()] == PLAIN[:-1]
+        gateway.advance(0.2)
+        assert shown(gateway) == [("opened", "/long", None, None)]
+        gateway.advance(5)
+        told.set()
+        assert wire.message().status == 200
+        assert shown(gateway)[1:] == [("closed", "/long", 200, "finished")]
+        assert gateway.records()[-1]["duration_ms"] == 6100
+        # The next one has its own second, however long the connection was idle.
+        gateway.advance(20)
+        told.clear()
+        asked.clear()
+        wire.send(request("GET", origin.port, "/next"))
+        assert asked.wait(PATIENCE)
+        gateway.advance(0.9)
+        assert len(gateway.records()) == 2 + len(PLAIN) - 1
+        told.set()
+        assert wire.message().status == 200
+        assert gateway.records()[-1]["duration_ms"] == 900
+        wire.close()
+
+
+def test_protocol_that_is_switched(tmp_path: Path) -> None:
+    """Recorded before the client is told, since it may go on for days."""
+
+    def talk(wire: Wire) -> None:
+        wire.message()
+        wire.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        wire.send(wire.exactly(4))
+        wire.rest()
+
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = gateway.ask_http(
+            request("GET", origin.port, "/chat", "Connection: upgrade", "Upgrade: websocket")
+        )
+        assert wire.message().status == 101
+        assert shown(gateway) == [("opened", "/chat", None, None)]
+        wire.send(b"ping")
+        assert wire.exactly(4) == b"ping"
+        gateway.advance(30)
+        wire.close()
+        gateway.settle()
+        state, path, status, _ = shown(gateway)[-1]
+        assert (len(gateway.records()), state, path, status) == (2, "closed", "/chat", 101)
+        assert gateway.records()[-1]["duration_ms"] == 30_000
+
+
+# --- Records of a tunnel ---
+
+both_tunnels = pytest.mark.parametrize("transport", [CONNECT, SOCKS], ids=str)
+
+
+def assert_in_tunnel(gateway: Gateway, *expected: tuple[object, object, object]) -> None:
+    """The tunnel was opened first; then these ends, each of a request (path, status, close) or of the tunnel itself."""
+    gateway.settle()
+    records = gateway.records()
+    assert ("method" in records[0], records[0]["state"]) == (False, "opened")
+    assert len({record["connection"] for record in records}) == 1
+    assert closed(gateway) == list(expected)
+
+
+@both_tunnels
+def test_tunnel_whose_client_hangs_up(transport: Transport, tmp_path: Path) -> None:
+    """The tunnel's last record has the figures of all of it."""
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        gateway.advance(2)
+        for path in ("/1", "/2", "/3"):
+            wire.send(inside(origin.port, path))
+            assert wire.message().status == 200
+            assert closed(gateway)[-1] == (path, 200, "finished")
+        gateway.advance(3)
+        wire.close()
+        requests = [(path, 200, "finished") for path in ("/1", "/2", "/3")]
+        assert_in_tunnel(gateway, *requests, (None, None, "client_closed"))
+        last = gateway.records()[-1]
+        assert (last["duration_ms"], last["bytes_up"]) == (5000, len(origin.received))
+        assert "method" not in last
+        counts = gateway.call(lambda: gateway.door.counts("s1"))
+        assert (counts.allowed, counts.denied) == (1, 0)
+
+
+@both_tunnels
+def test_tunnel_whose_last_request_closes_it(transport: Transport, tmp_path: Path) -> None:
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(inside(origin.port, "/1", "Connection: close"))
+        assert wire.message().status == 200
+        assert wire.rest() == b""
+        wire.close()
+        assert_in_tunnel(gateway, ("/1", 200, "finished"), (None, None, "client_closed"))
+
+
+@both_tunnels
+def test_tunnel_whose_second_request_is_refused(transport: Transport, tmp_path: Path) -> None:
+    """That is the tunnel's end, and its last record."""
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(inside(origin.port, "/1"))
+        assert wire.message().status == 200
+        wire.send(inside(origin.port, "/2", host="evil.test"))
+        assert answer(wire, HTTP).status == 403
+        wire.close()
+        assert_in_tunnel(gateway, ("/1", 200, "finished"), ("/2", None, "client_closed"))
+        last = gateway.records()[-1]
+        wanted = {"verdict": "deny", "code": "authority_mismatch", "bytes_up": 0, "bytes_down": 0}
+        assert {name: last[name] for name in wanted} == wanted
+        counts = gateway.call(lambda: gateway.door.counts("s1"))
+        assert (counts.allowed, counts.denied) == (0, 1)
+
+
+@both_tunnels
+def test_tunnel_whose_second_request_is_malformed(transport: Transport, tmp_path: Path) -> None:
+    """There is no request to record, so it is the tunnel that is denied."""
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(inside(origin.port, "/1"))
+        assert wire.message().status == 200
+        wire.send(b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+        assert answer(wire, HTTP).status == 400
+        wire.close()
+        assert_in_tunnel(gateway, ("/1", 200, "finished"), (None, None, "client_closed"))
+        last = gateway.records()[-1]
+        assert (last["verdict"], last["code"]) == ("deny", "malformed_request")
+
+
+@both_tunnels
+def test_tunnel_that_is_cut_in_a_request(transport: Transport, tmp_path: Path) -> None:
+    talk, asked, told = hold(b"")
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(inside(origin.port, "/1"))
+        assert asked.wait(PATIENCE)
+        gateway.close(gateway.session)
+        told.set()
+        wire.rest()
+        wire.close()
+        assert_in_tunnel(gateway, ("/1", None, "session_closed"))
+
+
+@both_tunnels
+def test_tunnel_that_is_idle(transport: Transport, tmp_path: Path) -> None:
+    with http_origin(answering()) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        wire.send(inside(origin.port, "/1"))
+        assert wire.message().status == 200
+        gateway.advance(0)
+        gateway.advance(3601)
+        assert wire.rest() == b""
+        wire.close()
+        assert_in_tunnel(gateway, ("/1", 200, "finished"), (None, None, "idle"))
+
+
+@both_tunnels
+def test_tunnel_whose_server_hangs_up_between_requests(transport: Transport, tmp_path: Path) -> None:
+    """The next request gets a connection of its own: the tunnel's end is recorded, the request's as well."""
+
+    def talk(wire: Wire) -> None:
+        wire.message()
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        for number in (1, 2):
+            wire.send(inside(origin.port, f"/{number}"))
+            assert wire.message().status == 200
+            origin.wait_ended(number)
+        wire.close()
+        gateway.settle()
+        assert closed(gateway) == [
+            ("/1", 200, "finished"),
+            (None, None, "next_host"),
+            ("/2", 200, "finished"),
+        ]
+
+
+@both_tunnels
+def test_long_request_in_a_tunnel(transport: Transport, tmp_path: Path) -> None:
+    talk, asked, told = hold(EMPTY)
+    with Origin(talk) as origin, Gateway(tmp_path, rules_for(origin.port)) as gateway:
+        wire = tunnel(gateway, transport, origin.port)
+        gateway.advance(5)
+        wire.send(inside(origin.port, "/1"))
+        assert asked.wait(PATIENCE)
+        gateway.advance(0.9)
+        assert len(gateway.records()) == len(PLAIN)
+        gateway.advance(0.2)
+        assert shown(gateway)[1:] == [("opened", "/1", None, None)]
+        told.set()
+        assert wire.message().status == 200
+        wire.close()
+        assert_in_tunnel(gateway, ("/1", 200, "finished"), (None, None, "client_closed"))
+
+
+# --- Pushes past the gateway ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["first request", "on a kept connection"])
+@pytest.mark.parametrize("path", ["/a/b/info/refs?service=git-receive-pack", "/a/b/git-receive-pack"])
+def test_push_to_the_forge_is_refused(path: str, first: bool, tmp_path: Path) -> None:
+    with http_origin(answering()) as origin:
+        rules = replace(rules_for(origin.port), forges=frozenset({GOOD}))
+        with Gateway(tmp_path, rules) as gateway:
+            wire = gateway.ask_http(b"")
+            if first:
+                wire.send(request("GET", origin.port, "/a/b/info/refs?service=git-upload-pack"))
+                assert wire.message().status == 200
+            wire.send(request("GET", origin.port, path))
+            answer = wire.message()
+            wire.close()
+            assert (answer.status, answer.json()["code"]) == (403, "push_bypass")
+            assert "git push" in str(answer.json()["message"])
+            gateway.settle()
+            states = [(record["state"], record["code"]) for record in gateway.records()]
+            assert states == [("closed", "")] * first + [("refused", "push_bypass")]
+            assert b"receive-pack" not in origin.received

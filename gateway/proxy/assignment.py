@@ -1,0 +1,86 @@
+"""What the process that opened a session says to a further one that is to serve it too, and what it hears at the end.
+
+The word goes one way, from the process that started the other; what comes back is two numbers.
+"""
+
+import copyreg
+import json
+import pickle
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from gateway.authorizer import Counts
+from gateway.policy.limits import Limits
+from gateway.session import Session
+
+# Length of what follows, before the assignment.
+_LENGTH: Final = struct.Struct(">Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker is to serve. `http`, `socks` and `shares` are descriptors it has inherited, `row` is its row of the
+    shared counters."""
+
+    session: Session
+    limits: Limits
+    http: int
+    socks: int
+    shares: int
+    row: int
+    rows: int
+    own_ports: frozenset[int]
+    upstream_proxy: str | None
+    audit_directory: Path
+    max_bytes: int
+    keep_days: int
+
+    def pack(self) -> bytes:
+        """The assignment as bytes, for a process that trusts the sender wholly."""
+        data = pickle.dumps(self)
+        return _LENGTH.pack(len(data)) + data
+
+
+def read_assignment(control: socket.socket) -> Assignment | None:
+    """The assignment that the other end sends first; None when it has hung up instead."""
+    head = _read_exactly(control, _LENGTH.size)
+    data = _read_exactly(control, _LENGTH.unpack(head)[0]) if head else b""
+    assignment = pickle.loads(data) if data else None
+    assert assignment is None or isinstance(assignment, Assignment)
+    return assignment
+
+
+def _read_exactly(control: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = control.recv(size - len(data))
+        if not part:
+            return b""
+        data += part
+    return bytes(data)
+
+
+def report(counts: Counts) -> bytes:
+    """What a worker says last: the figures of the session's closing line."""
+    return json.dumps({"allowed": counts.allowed, "denied": counts.denied}).encode()
+
+
+def read_report(data: bytes) -> Counts | None:
+    """The figures that a worker said last; None when it said none."""
+    try:
+        figures = json.loads(data)
+        return Counts(int(figures["allowed"]), int(figures["denied"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _view(values: dict[object, object]) -> "MappingProxyType[object, object]":
+    return MappingProxyType(values)
+
+
+# Values of the config are read-only views, which know no pickling of their own.
+copyreg.pickle(MappingProxyType, lambda view: (_view, (dict(view),)))
