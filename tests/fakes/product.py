@@ -201,7 +201,7 @@ class Product:
     def run(self, *argv: str, options: Sequence[str] = (), text: str = "") -> Done:
         """Runs CMD to its end; `options` are those of `run`, `text` is CMD's standard input."""
         done = subprocess.run(
-            self._command(argv, options),
+            self.command(argv, options),
             input=text,
             capture_output=True,
             text=True,
@@ -215,7 +215,7 @@ class Product:
     def start(self, *argv: str, options: Sequence[str] = ()) -> Running:
         """Starts CMD."""
         process = subprocess.Popen(
-            self._command(argv, options),
+            self.command(argv, options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -238,7 +238,8 @@ class Product:
         counts = (int(closing[number]) for number in range(1, 5))
         return Done(status, stdout, "".join(said), records, *counts)
 
-    def _command(self, argv: Sequence[str], options: Sequence[str]) -> list[str]:
+    def command(self, argv: Sequence[str], options: Sequence[str] = ()) -> list[str]:
+        """What a shell would start. Writes the configuration."""
         config = self.folder / "config.yaml"
         egress = {**self.egress, "hosts": self.hosts, "ports": self.ports}
         config.write_text(config_text({**self.settings, "egress": egress}))

@@ -7,8 +7,10 @@ shell with real git; GitHub's real names lead nowhere.
 import json
 import re
 import subprocess
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +177,21 @@ class PushMachine:
         return done.returncode, answer
 
     # --- Looking ---
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Waits for what happens in other processes."""
+        given_up, pause = time.monotonic() + PATIENCE, threading.Event()
+        while not condition():
+            assert time.monotonic() < given_up, "it did not come about"
+            pause.wait(0.01)
+
+    def asked(self, method: str, end: str) -> bool:
+        """Did the forge get such a request?"""
+        return any(seen.method == method and seen.path.endswith(end) for seen in self.forge.requests)
+
+    def has(self, branch: str) -> bool:
+        """Does the forge have this branch of the repository, pushed lately?"""
+        return (self.bare() / "refs/heads" / branch).exists()
 
     def bare(self, name: str = NAME) -> Path:
         """The repository as the forge has it."""

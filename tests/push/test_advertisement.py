@@ -99,5 +99,9 @@ def test_pieces_do_not_matter(names: list[bytes], size: int) -> None:
 def test_the_request() -> None:
     agent = pkt(f"agent={OWN_AGENT}\n".encode())
     assert list_refs_request("sha256") == (
-        b"0014command=ls-refs\n" + agent + b"0019object-format=sha256\n" + b"0001" + b"0015ref-prefix refs/\n0000"
+        b"0014command=ls-refs\n"
+        + agent
+        + b"0019object-format=sha256\n"
+        + b"0001"
+        + b"0015ref-prefix refs/\n0000"
     )
