@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from gateway.api.agent import Malformed, Route
 from gateway.api.git_credential import GitCredential, git_credential_route
@@ -52,10 +53,12 @@ async def github_half(
     door: PushAuthorizer,
     repositories: SessionRepositories,
     authority: str,
+    spool_folder: Path,
     left: list[str],
 ) -> AsyncIterator[GitHubHalf]:
     """The half for the time of the block. At its end pushes are cut and every token is revoked; what could not be is
-    said in `left`. `authority` is the forge's HOST[:PORT]."""
+    said in `left`. `authority` is the forge's HOST[:PORT], `spool_folder` where pushes wait that cannot go on yet:
+    below the system's folder for temporary files they might lie in memory."""
     async with AsyncExitStack() as stack:
         client = make_client(config.egress.hosts, config.egress.upstream_proxy)
         stack.push_async_callback(client.aclose)
@@ -81,6 +84,7 @@ async def github_half(
             label=config.push.label,
             linked=repositories.all,
             sessions=sessions,
+            spool_folder=spool_folder,
         )
         stack.push_async_callback(gateway.close)
         credential = GitCredential(session.secret, authority, gateway.read_credential, gateway.fault)

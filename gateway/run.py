@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.approvals import Approvals
@@ -125,7 +126,15 @@ async def _serve(
         end = _End(125, door.counts(session.id), push_door.counts(session.id))
         half = await stack.enter_async_context(
             github_half(
-                plan.config, key, session, sessions, push_door, plan.repositories, plan.authority, end.left
+                plan.config,
+                key,
+                session,
+                sessions,
+                push_door,
+                plan.repositories,
+                plan.authority,
+                Path(plan.spec.state_dir),
+                end.left,
             )
         )
         for note in half.notes:
