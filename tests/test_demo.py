@@ -54,7 +54,7 @@ def test_demo(tmp_path: Path, way: str) -> None:
         console.before = without_bubblewrap("/dev/null")
     done = console.call("demo")
     assert (done.status, done.said) == (0, [])
-    assert len(done.lines) <= 40
+    assert len(done.lines) <= 56
     assert start in done.stdout.decode()
     rows = [
         line for line in done.lines if line.startswith(("GET ", "TLS ", "connecting", "reading", "writing"))

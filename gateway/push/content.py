@@ -32,8 +32,6 @@ class Content:
         self._spool: Spool | None = None
         self.finder: KindFinder | None = None
         self.ended = False
-        # Was all of it given away by `pass_on`?
-        self.passed_on = False
 
     @property
     def remaining(self) -> int | None:
@@ -92,7 +90,6 @@ class Content:
                     yield last
                 last = data
         self._inbound.check()
-        self.passed_on = True
         if last:
             yield last
 

@@ -19,7 +19,7 @@ from gateway.push.inbound import ClientStalled
 from gateway.push.reply import Talk
 from gateway.push.report import ReportParser, UpstreamReport
 from gateway.push.spool import SpoolError
-from gateway.push.upstream import UpstreamError
+from gateway.push.upstream import UNKNOWN, UpstreamError
 from gateway.push_authorizer import PushCode
 
 _NO_ATOMIC: Final = "this GitHub does not know atomic pushes"
@@ -37,7 +37,8 @@ class Failure:
 
 @dataclass(slots=True)
 class Forwarding:
-    """One push on its way. Changes: `whole` once GitHub may have all of it, and so may do what it says."""
+    """One push on its way. Changes: `whole` once GitHub may have all of it, and so may do what it says: where a pack
+    ends stands in the pack, so it may be over long before its client says so."""
 
     context: PushContext
     push: PushCommands
@@ -65,11 +66,17 @@ class Forwarding:
             code = PushCode.OUTCOME_UNKNOWN if error.unknown else PushCode.UNAVAILABLE
             return Failure(code, error.sentence)
         except ClientStalled:
-            return Failure(PushCode.TIMEOUT, _STALLED)
+            return self._broken_off(PushCode.TIMEOUT, _STALLED)
         except SpoolError as error:
-            return Failure(PushCode.LIMIT, error.sentence)
+            return self._broken_off(PushCode.LIMIT, error.sentence)
         except CommandError as error:
-            return Failure(PushCode.MALFORMED, error.sentence)
+            return self._broken_off(PushCode.MALFORMED, error.sentence)
+
+    def _broken_off(self, code: PushCode, sentence: str) -> Failure:
+        """The rest of the push cannot be sent."""
+        if self.whole:
+            return Failure(PushCode.OUTCOME_UNKNOWN, f"{sentence}: {UNKNOWN}")
+        return Failure(code, sentence)
 
     async def _with_token(
         self, repository: Repository, token: Token, subset: Sequence[Command]
@@ -92,6 +99,6 @@ class Forwarding:
         if with_pack:
             async with aclosing(self.content.pass_on()) as pieces:
                 async for piece in pieces:
-                    self.whole = self.content.passed_on
+                    self.whole = True
                     yield piece
             self.whole = True

@@ -82,10 +82,10 @@ class Reception:
         except ClientStalled:
             await self._last_words(408, PushCode.TIMEOUT, _STALLED)
         except asyncio.CancelledError:
-            self._record_closed()
+            self._record_end(PushCode.CLOSED, _CLOSED)
             raise
         except ClientGone:
-            self._record(PushCode.CLIENT_GONE, _LEFT)
+            self._record_end(PushCode.CLIENT_GONE, _LEFT)
         except Exception:
             _log.exception("a push failed and is refused")
             await self._after_fault()
@@ -312,13 +312,13 @@ class Reception:
         """May GitHub be doing, or have done, what was asked, without our having heard of it?"""
         return self._forwarding is not None and self._forwarding.whole and not self._statuses
 
-    def _record_closed(self) -> None:
-        """The session ends in the middle of it."""
+    def _record_end(self, code: PushCode, reason: str) -> None:
+        """The client leaves or the session ends in the middle of it."""
         if self._in_githubs_hands:
             self._forwarded = True
-            self._record(PushCode.OUTCOME_UNKNOWN, f"{_CLOSED}: {UNKNOWN}")
+            self._record(PushCode.OUTCOME_UNKNOWN, f"{reason}: {UNKNOWN}")
         else:
-            self._record(PushCode.CLOSED, _CLOSED)
+            self._record(code, reason)
 
     def _record(self, code: PushCode, reason: str) -> bool:
         """The record of this push, once."""
