@@ -75,6 +75,8 @@ def check_host(
 
 
 def _request(target: str) -> EgressRequest:
+    if "://" in target:
+        return EgressRequest(Transport.CONNECT, target, -1, malformed="this is a URL: write its host alone")
     literal = parse_literal(target)
     if literal is not None and literal.version == 6:
         target = f"[{target}]"  # an IPv6 address alone may be written without brackets here

@@ -301,12 +301,17 @@ def _check_push(options: argparse.Namespace) -> int:
 
 def _check_config(options: argparse.Namespace) -> int:
     from gateway.check import check_file
+    from gateway.config import find_config
 
     problems = check_file(options.file, os.environ)
     if options.json:
         print(json.dumps([dataclasses.asdict(problem) for problem in problems]))
+    elif problems:
+        print("\n".join(printable(str(problem)) for problem in problems))
     else:
-        print("\n".join(printable(str(problem)) for problem in problems) or "no problems")
+        place = options.file or find_config(None, os.environ)
+        where = f" in {printable(str(place))}" if place else ": there is no config file, so the defaults hold"
+        print(f"no problems{where}")
     return 1 if any(not problem.warning for problem in problems) else 0
 
 

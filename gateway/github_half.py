@@ -12,7 +12,7 @@ from pathlib import Path
 from gateway.api.agent import Malformed, Route
 from gateway.api.git_credential import GitCredential, git_credential_route
 from gateway.config import Config
-from gateway.credentials.broker import SessionCredentials
+from gateway.credentials.broker import OPENING, SessionCredentials
 from gateway.credentials.client import make_client
 from gateway.credentials.github_app import GitHubApp
 from gateway.credentials.private_key import PrivateKeyFile, read_private_key
@@ -55,10 +55,12 @@ async def github_half(
     authority: str,
     spool_folder: Path,
     left: list[str],
+    *,
+    opening: float = OPENING,
 ) -> AsyncIterator[GitHubHalf]:
     """The half for the time of the block. At its end pushes are cut and every token is revoked; what could not be is
     said in `left`. `authority` is the forge's HOST[:PORT], `spool_folder` where pushes wait that cannot go on yet:
-    below the system's folder for temporary files they might lie in memory."""
+    below the system's folder for temporary files they might lie in memory. `opening`: seconds that GitHub has."""
     async with AsyncExitStack() as stack:
         client = make_client(config.egress.hosts, config.egress.upstream_proxy)
         stack.push_async_callback(client.aclose)
@@ -66,7 +68,7 @@ async def github_half(
         app = None
         if key is not None and github.app_id is not None:
             app = GitHubApp(github.api_url, github.app_id, key.pem, client, _now)
-        credentials = SessionCredentials(app, session, door.log, clock=_now)
+        credentials = SessionCredentials(app, session, door.log, clock=_now, opening=opening)
 
         async def revoke() -> None:
             left.extend(await credentials.close())
@@ -97,9 +99,10 @@ async def github_half(
 
 
 async def _own_token(credentials: SessionCredentials, own: Iterable[RepositoryName]) -> str:
-    """The text of the read token for the first of the worktree's repositories that there is one for."""
+    """The text of the read token for the first of the worktree's repositories that there is one for by now: asking for
+    one would wait for GitHub once more, without the bound of the opening."""
     for name in own:
-        token = await credentials.read_token(name)
+        token = await credentials.read_token(name) if credentials.repository(name) else None
         if token is not None:
             return token.value
     return ""

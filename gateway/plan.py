@@ -25,6 +25,7 @@ from sandbox.gitconfig import Setting, git_config_text, read_user_settings
 from sandbox.gitdir import is_git_directory
 from sandbox.github_host import GitHubHost, parse_github_url
 from sandbox.launch import Choice, choose_backend
+from sandbox.layout import system_folders
 from sandbox.remotes import Remotes, find_aliases, read_remotes
 from sandbox.session_git import make_session_git
 from sandbox.spec import SandboxBindMount, SandboxSpec
@@ -61,7 +62,8 @@ class RunOptions:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything `run` needs. `workdir` is where CMD starts, `passed` and `set_values` are --env's and the config's,
-    `repositories` where the session may push to, `authority` the forge's HOST[:PORT]. `notes` are lines for the user."""
+    `repositories` where the session may push to, `authority` the forge's HOST[:PORT]. `notes` are for the user, a line
+    each."""
 
     options: RunOptions
     config: Config
@@ -92,6 +94,7 @@ def make_plan(options: RunOptions, environ: Mapping[str, str]) -> Plan:
     lists = load_shipped()
     config = load_config(config_file, lists)
     _check_variables(config)
+    _check_key(config)
     rules = compile_egress(config, lists, options.allow, options.network)
     choice = choose_backend(options.sandbox, options.backend, environ, config.sandbox)
     session_id = options.session or new_session_id()
@@ -198,8 +201,10 @@ def _with_own_files(spec: SandboxSpec, config: Config, own: tuple[Path | None, .
     key = config.github.private_key_file
     hidden = [os.path.realpath(key)] if key is not None else []
 
+    shown = (*(bind.host_path for bind in spec.bind_mounts), *spec.runner_state_dirs)
+
     def inside(paths: Iterable[str]) -> Iterator[str]:
-        return (path for path in paths if any(_is_within(path, bind.host_path) for bind in spec.bind_mounts))
+        return (path for path in paths if any(_is_within(path, folder) for folder in shown))
 
     return replace(
         spec,
@@ -245,6 +250,18 @@ def _runtime_directory(environ: Mapping[str, str]) -> str:
     """Where the product's sockets are, besides the state directory; empty where the system has no such place."""
     base = environ.get("XDG_RUNTIME_DIR", "")
     return os.path.join(base, "agent-gateway") if os.path.isabs(base) else ""
+
+
+def _check_key(config: Config) -> None:
+    """The wrap shows the system's folders as they are: no file in them can be hidden."""
+    key = config.github.private_key_file
+    path = os.path.realpath(key) if key is not None else ""
+    folders = (folder for folder in system_folders() if not os.path.islink(folder))
+    if found := next((folder for folder in folders if path and _is_within(path, folder)), ""):
+        raise GatewayError(
+            f"github.private_key_file: {path} lies in {found}, which every command sees",
+            "move it to a directory of your own, outside what is shown to commands",
+        )
 
 
 def _check_name(option: str, value: str | None) -> None:

@@ -74,8 +74,8 @@ class WrapPlan:
 def plan_wrap(spec: SandboxSpec) -> WrapPlan:
     """Looks at the host and lays the wrap out. GatewayError names what may not or cannot be shown."""
     places = guard(spec.user_home, (spec.state_dir, spec.runtime_dir))
-    home = _private_home(spec, places)
     binds = _spec_binds(spec, places)
+    home = _private_home(spec, places)  # made here, so after what may be refused
     system = tuple(system_folders())
     roots = {bind.path: bind.read_only for bind in binds}
 

@@ -24,6 +24,7 @@ CONFIG = """egress:
   raw: ["ssh.wide.test:22"]
   addresses: ["192.0.2.7:8443"]
 """
+NO_CONFIG = "no problems: there is no config file, so the defaults hold"
 
 
 # --- check host -----------------------------------------------------------------------------------
@@ -103,6 +104,7 @@ def test_options_of_run_count(tmp_path: Path) -> None:
         ("extra.test", "allow extra.test:443 (config.yaml:3): the host is on the allowlist"),
         ("2001:DB8::1", "deny ip_literal [2001:db8::1]:443 (default): an address is not accepted"),
         ("a:99999", "deny port a:99999 (default): port 99999 is not open in this sandbox"),
+        ("https://a.test/", "deny malformed_host https://a.test/ (built-in): this is a URL: write its host alone"),
         ("\x1b[31m\udcff", "deny malformed_host \\x1b[31m\\udcff (built-in): "),
     ],
 )  # fmt: skip
@@ -162,7 +164,7 @@ def test_working_directory_says_nothing(tmp_path: Path, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(CONFIG)
     assert console.call("check", "host", "extra.test").status == 1
-    assert console.call("check", "config").lines == ["no problems"]
+    assert console.call("check", "config").lines == [NO_CONFIG]
     assert console.call("check", "host", "--config", name, "extra.test").status == 0
 
 
@@ -392,7 +394,7 @@ def test_shipped_example_is_fine() -> None:
 @pytest.mark.parametrize(
     ("content", "status", "lines"),
     [
-        ("sandbox: on\n", 0, ["no problems"]),
+        ("sandbox: on\n", 0, ["no problems in "]),
         ("environment:\n  pass: [A]\n  set: {A: b}\n", 0, [":3: warning: "]),
         ("a: 1\negress:\n  allow: [b c]\n", 1, [":1: unknown key", ":3: egress.allow"]),
     ],
@@ -430,4 +432,4 @@ def test_run_says_the_same(tmp_path: Path) -> None:
 
 def test_without_any_config(tmp_path: Path) -> None:
     done = Console(tmp_path).call("check", "config")
-    assert (done.status, done.lines, done.said) == (0, ["no problems"], [])
+    assert (done.status, done.lines, done.said) == (0, [NO_CONFIG], [])

@@ -201,8 +201,8 @@ def test_tracebacks_do_nothing(tmp_path: Path) -> None:
 
 LOGS = """
 import logging, sys
-from gateway.run import _log_to_stderr
-_log_to_stderr()
+from gateway.talk import log_to_stderr
+log_to_stderr()
 log = logging.getLogger("gateway.audit")
 log.warning("audit file %s", "a\\x1b[2J\\nb")
 try:

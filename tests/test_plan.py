@@ -1,5 +1,6 @@
 """What `run` is going to do: worktree, mounts, places, environment and rules, from options and environment alone."""
 
+import fnmatch
 import hashlib
 import os
 import subprocess
@@ -175,6 +176,63 @@ def test_own_files_among_the_mounts_are_protected(plan: Planner, work: Path, tmp
     assert plan(config=f"audit: {{directory: {tmp_path}/audit}}\n").spec.protected_paths == ()
 
 
+def github(key: Path | str) -> str:
+    return f"github: {{app_id: 1, private_key_file: '{key}'}}\n"
+
+
+@pytest.mark.parametrize("shown", ["worktree", "bind", "state_dir", "link"])
+def test_key_of_the_app_among_what_is_shown_is_hidden(
+    plan: Planner, work: Path, tmp_path: Path, shown: str
+) -> None:
+    """It can make tokens that push, so it can neither be read nor replaced there."""
+    folder = work if shown == "worktree" else tmp_path / "a*folder"
+    folder.mkdir(exist_ok=True)
+    key = folder / "app.pem"
+    key.touch()
+    named = key
+    if shown == "link":
+        named = tmp_path / "link.pem"
+        named.symlink_to(key)
+    options = {"state_dirs": (str(folder),)} if shown == "state_dir" else {"bind": (f"{folder}:ro",)}
+    spec = plan(config=github(named), **options).spec
+    assert spec.protected_paths == (str(key),)
+    [glob] = spec.deny_read
+    assert fnmatch.fnmatchcase(str(key), glob) and not fnmatch.fnmatchcase(
+        f"{tmp_path}/another/app.pem", glob
+    )
+
+
+def test_key_of_the_app_elsewhere_is_not_shown(plan: Planner, tmp_path: Path) -> None:
+    (tmp_path / "app.pem").touch()
+    spec = plan(config=github(tmp_path / "app.pem")).spec
+    assert (spec.protected_paths, spec.deny_read) == ((), ())
+
+
+def test_key_of_the_app_where_nothing_can_be_hidden(plan: Planner, tmp_path: Path) -> None:
+    """Any file there will do for it."""
+    (tmp_path / "link.pem").symlink_to("/usr/bin/env")
+    for named in ("/usr/bin/env", tmp_path / "link.pem"):
+        with pytest.raises(
+            GatewayError, match=r"private_key_file: /usr/.* lies in /usr, which every command sees"
+        ):
+            plan(config=github(named))
+
+
+def test_managed_rules_among_what_is_shown_are_protected(plan: Planner, work: Path, tmp_path: Path) -> None:
+    for folder, options in (
+        (work, {}),
+        (tmp_path / "bound", {"bind": (f"{tmp_path}/bound",)}),
+        (tmp_path / "state", {"state_dirs": (f"{tmp_path}/state",)}),
+        (tmp_path / "elsewhere", None),
+    ):
+        folder.mkdir(exist_ok=True)
+        rules = folder / "rules.yaml"
+        rules.write_text("rules: [{action: push, decision: deny}]\n")
+        made = plan(config=f"managed_rules_file: {rules}\n", **(options or {}))
+        assert made.spec.protected_paths == (() if options is None else (str(rules),))
+        assert [rule.place for rule in made.config.rule_set.managed] == ["rules.yaml:1"]
+
+
 @pytest.mark.parametrize("mode", list(Mode))
 def test_modes(plan: Planner, mode: Mode) -> None:
     assert plan(mode=mode.value).spec.mode is mode
@@ -336,6 +394,83 @@ def test_file_rules_of_the_config(plan: Planner) -> None:
     config = 'files: {deny_write: ["*.secret"], allow_write: [a.key], deny_read: ["*/private"]}\n'
     spec = plan(config=config).spec
     assert (spec.deny_write, spec.allow_write, spec.deny_read) == (("*.secret",), ("a.key",), ("*/private",))
+
+
+# --- Repositories ---------------------------------------------------------------------------------
+
+WORKSPACE_LIST = (
+    "workspaces: {default: {repositories: [acme/docs]}, lab: {repositories: [acme/lab, Acme/Widget]}}\n"
+)
+
+
+def add_remotes(folder: Path, **urls: str) -> None:
+    for name, url in urls.items():
+        git(folder, "remote", "add", name, url)
+
+
+def test_repositories_are_the_worktree_s_and_the_workspace_s(plan: Planner, work: Path) -> None:
+    git(work, "init", "-q")
+    add_remotes(
+        work,
+        upstream="git@github.com:acme/upstream.git",
+        origin="https://github.com/acme/widget",
+        elsewhere="https://forge.test/acme/elsewhere",
+        local="/srv/acme/local.git",
+    )
+    for workspace, linked in (("default", ["acme/docs"]), ("lab", ["acme/lab", "Acme/Widget"]), ("none", [])):
+        made = plan(config=WORKSPACE_LIST, workspace=workspace)
+        assert [str(name) for name in made.repositories.own] == ["acme/widget", "acme/upstream"]
+        assert [str(name) for name in made.repositories.linked] == linked
+    assert [str(name) for name in plan(config=WORKSPACE_LIST, workspace="lab").repositories.all] == [
+        "acme/widget", "acme/upstream", "acme/lab",
+    ]  # fmt: skip
+    assert made.authority == "github.com"
+
+
+def test_repositories_of_a_linked_worktree(
+    plan: Planner, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(work, "init", "-q")
+    git(work, "commit", "-q", "--allow-empty", "-m", "first")
+    add_remotes(work, origin="https://github.com/acme/widget")
+    git(work, "worktree", "add", "-q", str(tmp_path / "linked"))
+    monkeypatch.chdir(tmp_path / "linked")
+    assert [str(name) for name in plan().repositories.own] == ["acme/widget"]
+
+
+def test_repositories_are_those_of_the_worktree_that_is_named(
+    plan: Planner, work: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for folder in (work, other):
+        git(folder, "init", "-q")
+        add_remotes(folder, origin=f"https://github.com/acme/{folder.name}")
+    assert [str(name) for name in plan(repo=str(other)).repositories.own] == ["acme/other"]
+
+
+def test_no_worktree_no_repositories(plan: Planner, work: Path) -> None:
+    made = plan(config=WORKSPACE_LIST)
+    assert (made.repositories.own, [str(name) for name in made.repositories.linked]) == ((), ["acme/docs"])
+
+
+def test_another_forge(plan: Planner, work: Path) -> None:
+    git(work, "init", "-q")
+    add_remotes(work, origin="https://ghe.test:8443/acme/widget", github="https://github.com/acme/other")
+    made = plan(config="github: {url: 'https://ghe.test:8443', api_url: 'https://ghe.test:8443/api/v3'}\n")
+    assert made.authority == "ghe.test:8443"
+    assert [str(name) for name in made.repositories.own] == ["acme/widget"]
+
+
+def test_what_the_remotes_hold_against_the_rules_is_said(plan: Planner, work: Path) -> None:
+    git(work, "init", "-q")
+    add_remotes(work, origin="https://dev:hush@github.com/acme/widget")
+    made = plan()
+    [note] = made.notes
+    assert note.startswith(
+        "the address of the remote origin in this repository's configuration holds a login"
+    )
+    assert "hush" not in note and "hush" not in repr(made)
 
 
 def test_nothing_is_made(plan: Planner, tmp_path: Path, work: Path) -> None:

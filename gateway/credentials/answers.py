@@ -69,6 +69,14 @@ def read_comparison(answer: Answer) -> str | None:
     return status if isinstance(status, str) else None
 
 
+def is_object(answer: Answer) -> bool:
+    """Whether it is in JSON, as all that GitHub's API says is; another site's pages are not."""
+    try:
+        return isinstance(json.loads(answer.body), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def read_message(answer: Answer) -> str:
     """GitHub's own words, made harmless; "" where it has none."""
     message = _object(answer).get("message")

@@ -16,6 +16,7 @@ import httpx
 from gateway.credentials.answers import (
     Unwanted,
     Wanted,
+    is_object,
     read_comparison,
     read_installation,
     read_message,
@@ -77,6 +78,11 @@ class GitHubApp:
     async def find(self, name: RepositoryName) -> int:
         """The id of the installation that reaches the repository. GitHubError says what to do when there is none."""
         answer = await self._ask("GET", f"/repos/{name}/installation")
+        if answer.status in {404, *_REDIRECTS} and not is_object(answer):
+            raise GitHubError(
+                "what answers at github.api_url is not GitHub's API: check github.api_url",
+                status=answer.status,
+            )
         if answer.status in _REDIRECTS:
             raise GitHubError(
                 f"{name} has another name or owner on GitHub by now: write the new one into the git remote, and into "

@@ -5,6 +5,7 @@ request: errors of the HTTP library may quote the header with the token, so none
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -26,6 +27,7 @@ _LONGEST_PAUSE: Final = 10
 _LIMITED: Final = frozenset({403, 429})
 _TROUBLED: Final = frozenset({500, 502, 503, 504})
 _MAX_DETAIL: Final = 200
+_ERRNO = re.compile(r"\A\[Errno -?[0-9]+\] ")
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -111,7 +113,8 @@ class Rest:
         except (TimeoutError, httpx.TimeoutException):
             return _Trouble("GitHub did not answer in time")
         except (httpx.ConnectError, httpx.ProxyError) as error:
-            return _Trouble("GitHub cannot be reached", shown(str(error)))
+            why = shown(_ERRNO.sub("", str(error)))
+            return _Trouble("GitHub cannot be reached", f"{self._api_url}: {why}")
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
             return _Trouble("the connection to GitHub broke", type(error).__name__, again=True)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:

@@ -13,8 +13,8 @@ from gateway.policy.masking import mask
 
 # A text longer than this is cut: a reviewer must be able to read the record, whatever an agent sends.
 MAX_TEXT: Final = 1024
-# The same for lists and objects: more than any environment has variables.
-MAX_ITEMS: Final = 1024
+# The same for lists and objects: more than any environment has variables, or a push refs.
+MAX_ITEMS: Final = 2048
 # Text up to this length is remembered as written: hosts, rules and closing words come again and again.
 _SHORT: Final = 128
 _REMEMBERED: Final = 4096

@@ -9,6 +9,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
 
+from gateway.policy.masking import mask
+
 HEADS: Final = "refs/heads/"
 TAGS: Final = "refs/tags/"
 # Bytes of a name. Git keeps a ref in a file, and few paths are longer; GitHub allows less. Bounds what a pattern costs.
@@ -70,6 +72,10 @@ def special_ref(ref: str) -> str | None:
         return "git gives this name to what is checked out"
     if _OBJECT_ID.fullmatch(name.lower()):
         return "its short name reads like the id of an object"
+    if mask(ref) != ref:
+        return "its name reads like a secret, which no record may show"
+    if folded.startswith((HEADS, TAGS)) and not ref.startswith((HEADS, TAGS)):
+        return "on some disks it is a branch or a tag, written differently"
     return next((why for start, why in _SPECIAL if f"{folded}/".startswith(start)), None)
 
 

@@ -37,7 +37,9 @@ class Shares:
     def create(cls, rows: int) -> Self:
         """New memory, which has no name anywhere; this process writes the first row."""
         with tempfile.TemporaryFile() as file:
-            file.truncate(rows * _COLUMNS * _BYTES)
+            # Written, not only made that long: a full disk must show here, and not at the first connection.
+            file.write(bytes(rows * _COLUMNS * _BYTES))
+            file.flush()
             return cls(os.dup(file.fileno()), 0, rows)
 
     def set_live(self, count: int) -> None:

@@ -24,7 +24,8 @@ from gateway.push.capabilities import (
 )
 from gateway.push.pkt import FLUSH, Flush, PktError, PktReader, pkt
 
-# Bytes of the section, and commands in it: far above what `git push` sends, and what one push may make us hold.
+# Bytes of the section, and commands in it: far above what `git push` sends, what one push may make us hold, and no
+# more than one record holds (`policy.record.MAX_ITEMS`).
 SECTION_LIMIT: Final = 1 << 20
 COMMAND_LIMIT: Final = 2000
 # Bytes of a ref's name; GitHub takes about 250. Bounds a record and the line that reports it.

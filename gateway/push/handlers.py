@@ -6,7 +6,7 @@ no command and decides nothing.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Protocol, cast
@@ -110,9 +110,14 @@ class PushHandler(RequestHandler):
             return
         connection.set_max_body_size(_BODY_BYTES)
         connection.set_body_timeout(_BODY_SECONDS)
-        # Where tornado has no such method any more, bodies are read its own way, and take longer.
-        connection._read_chunked_body = _chunks_of(connection.stream)  # type: ignore[method-assign]  # of this request
+        # For this request. A tornado without such a method reads bodies in its own way, which takes longer.
+        connection._read_chunked_body = _chunks_of(connection.stream)  # type: ignore[assignment,method-assign]  # meant
+        # While a piece of the body waits for its place nothing is read, and tornado would not notice the connection's
+        # end, not even one of its own making; once the body is over it listens itself.
+        connection.stream.set_close_callback(self._inbound.cut)
         self._task = self._served.start(self._work())
+        # Nobody reads the body then, and tornado would wait for its end, also when it is to stop.
+        self._task.add_done_callback(lambda _, inbound=self._inbound: inbound.drop())  # type: ignore[misc]  # default
 
     def data_received(self, chunk: bytes) -> "asyncio.Future[None] | None":
         """A piece of the body; the next one is not read before this one has its place."""
@@ -214,6 +219,6 @@ class PushHandler(RequestHandler):
         cast(HTTP1Connection, self.request.connection).close()
 
 
-def _chunks_of(stream: IOStream) -> Callable[[HTTPMessageDelegate], Awaitable[None]]:
+def _chunks_of(stream: IOStream) -> Callable[[HTTPMessageDelegate], Coroutine[Any, Any, None]]:
     """Reads a chunked body from the stream. Holds no handler, which holds the connection."""
     return lambda delegate: read_chunked(stream, _BODY_BYTES, delegate.data_received)

@@ -44,6 +44,7 @@ _KINDS: Final = 10.0
 _LEFT: Final = "the client left before the push was over"
 _STALLED: Final = "the client sent nothing for too long"
 _CLOSED: Final = "the session was closed"
+_CHANGED: Final = "the rule that allowed it has ended meanwhile, so push again"
 _FAILED: Final = "the gateway failed; what became of the push shows git ls-remote"
 _TOO_MANY: Final = (
     f"{PUSHES_AT_ONCE} pushes of this session are under way: push again when one of them is over"
@@ -134,8 +135,10 @@ class Reception:
         finder = content.finder = KindFinder(object_format, self._refs, comparison, curious=curious)
         if not sinks(push, self._refs) and open_refs(self._refs):
             await self._find_kinds(content, finder)
+            self._judge_again()
         if not sinks(push, self._refs) and asked_refs(self._refs):
             await self._ask(push, content, finder, talk)
+            self._judge_again()
         if sinks(push, self._refs):
             await self._deny(push, content, finder, comparison, talk)
         else:
@@ -168,16 +171,18 @@ class Reception:
                 ref.settle(Decision(Verdict.ALLOW, before.rule, answer.reason))
             else:
                 ref.settle(Decision(Verdict.DENY, before.rule, f"{before.reason}; {answer.reason}"))
-        if answer.allowed:
-            self._judge_again()
 
     def _judge_again(self) -> None:
-        """A rule may have come to its end, or begun to deny, while somebody thought."""
+        """A rule may have come to its end, or begun to deny, while somebody thought or the push came in. What nobody
+        had to be asked about then is not asked about now."""
         for ref in self._refs:
-            if isinstance(ref.command, Command):
-                [now] = self._judge(ref.command, (ref.kind,))
+            if not isinstance(ref.command, Command) or ref.verdict is not Verdict.ALLOW:
+                continue
+            for now in self._judge(ref.command, tuple(ref.possible)):
                 if now.verdict is Verdict.DENY:
                     ref.settle(now)
+                elif now.verdict is Verdict.ASK and not ref.approved:
+                    ref.settle(Decision(Verdict.DENY, now.rule, f"{now.reason}; {_CHANGED}"))
 
     # --- Denying ----------------------------------------------------------------------------------
 

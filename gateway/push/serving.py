@@ -36,6 +36,9 @@ from gateway.session import Session
 _GITHUB: Final = "github.com"
 _PREFIX: Final = "/git/"
 _MALFORMED: Final = frozenset({400, 404, 405})
+# Lists of refs under way at a time: a client that reads slowly keeps a connection to GitHub, of which pushes and the
+# ends of their tokens need some as well.
+_LISTS_AT_ONCE: Final = 8
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +75,7 @@ class PushGateway:
             session, door, access, credentials, upstream, label, clock, spool_folder, sleep
         )
         self._sessions = sessions
+        self._lists = asyncio.Semaphore(_LISTS_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
         self.hosts = _spellings(github_url)
@@ -154,7 +158,8 @@ class PushGateway:
             try:
                 readable, object_format = await self._context.access.with_format(name)
                 reply.begin(advertisement.RESULT_TYPE)
-                await self._list_refs(readable, object_format, reply)
+                async with self._lists:
+                    await self._list_refs(readable, object_format, reply)
             except (UpstreamError, AdvertisementError) as error:
                 raise PushRefused(PushCode.UNAVAILABLE, str(error)) from None
         except PushRefused as refusal:

@@ -20,6 +20,8 @@ from gateway.push.report import NO_STATUS, ReportParser, UpstreamReport, one_lin
 _SHORT: Final = 30.0
 # Between two reads of a push's answer: GitHub unpacks and checks up to 2 GiB meanwhile, and shows signs of life.
 _LONG: Final = 300.0
+# For the whole of an answer that may take long: signs of life are no reason to wait for ever.
+_WHOLE: Final = 3600.0
 # Before the second and the third attempt with a token that was just made: not all of GitHub knows it at once.
 _LAGS: Final = (3.0, 9.0)
 _LAGGING: Final = frozenset({401, 404})
@@ -108,7 +110,7 @@ class Upstream:
             "Content-Type": f"application/x-{_UPLOAD}-request",
             "Accept": f"application/x-{_UPLOAD}-result",
         }
-        async with self._answer("POST", repository, _UPLOAD, headers, content=request) as response:
+        async with self._answer("POST", repository, _UPLOAD, headers, content=request, long=True) as response:
             await self._expect(response, f"application/x-{_UPLOAD}-result")
             yield response.aiter_raw()
 
@@ -191,10 +193,11 @@ class Upstream:
         *,
         content: bytes | AsyncIterator[bytes] | None = None,
         timeout: httpx.Timeout | None = None,
+        long: bool = False,
         pushes: bool = False,
     ) -> AsyncIterator[httpx.Response]:
         """Sends a request of ours; errors of the HTTP library, also while the answer is read, become sentences. They
-        may quote the request, so none of them is chained."""
+        may quote the request, so none of them is chained. `long`: the answer may be."""
         request = self._client.build_request(
             method,
             f"{self._url}/{repository.name}.git/{path}",
@@ -206,7 +209,8 @@ class Upstream:
         try:
             async with asyncio.timeout(None if pushes else _SHORT) as deadline:
                 response = await self._client.send(request, stream=True)
-                deadline.reschedule(None)  # a long list may take its time: there is a limit between two reads
+                if long or pushes:
+                    deadline.reschedule(asyncio.get_running_loop().time() + _WHOLE)
                 try:
                     yield response
                 finally:

@@ -58,6 +58,11 @@ class RefVerdict:
         decision = self.decision
         return decision.verdict if decision else None
 
+    @property
+    def approved(self) -> bool:
+        """Did a person allow it?"""
+        return self._settled is not None and self._settled.verdict is Verdict.ALLOW
+
     def learn(self, kind: UpdateKind) -> None:
         """The kind is known now."""
         self.possible = {kind: self.possible[kind]}

@@ -12,6 +12,7 @@ from gateway.credentials.answers import (
     Installation,
     Unwanted,
     Wanted,
+    is_object,
     read_comparison,
     read_installation,
     read_message,
@@ -215,6 +216,14 @@ def test_comparison(value: object, expected: str | None) -> None:
 )
 def test_message(value: object, expected: str) -> None:
     assert read_message(answer(value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [({}, True), ({"message": "no"}, True), ([], False), (b"", False), (b"<html>", False), (b"[" * 9000, False)],
+)  # fmt: skip
+def test_objects(value: object, expected: bool) -> None:
+    assert is_object(answer(value)) is expected
 
 
 READERS: list[Callable[[Answer], object]] = [

@@ -286,6 +286,8 @@ REFUSALS: list[tuple[str, Callable[[World], None], Ask, str]] = [
     ("trouble", fault(Point.MINT, Fault(503, b"{}")), mint, "GitHub is in trouble (status 503)"),
     ("limit", fault(Point.MINT, Fault(429, b"{}")), mint, "rate limit"),
     ("redirected mint", fault(Point.MINT, redirect("/elsewhere", 307)), mint, "not expected (status 307)"),
+    ("a page of another site", fault(Point.FIND, Fault(404, b"<html>")), find, "check github.api_url"),
+    ("its way to a login", fault(Point.FIND, redirect("/login", 302)), find, "check github.api_url"),
     ("html", fault(Point.FIND, Fault(200, b"<html>")), find, "cannot be understood"),
     ("empty", fault(Point.FIND, Fault(200)), find, "cannot be understood"),
     ("list", fault(Point.FIND, Fault(200, b"[1]")), find, "cannot be understood"),

@@ -197,6 +197,7 @@ def test_unreachable() -> None:
     assert error.sentence == "GitHub cannot be reached"
     assert error.status == 0
     assert "forge.test" not in error.sentence
+    assert str(error) == "GitHub cannot be reached: http://forge.test:1/api: All connection attempts failed"
     assert SECRET not in told(error)
 
 

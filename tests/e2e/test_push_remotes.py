@@ -3,7 +3,7 @@
 import base64
 
 from tests.fakes.product import went_out
-from tests.fakes.push_machine import ADDRESS, FORGE, LABEL, NAME, PushMachine, codes, outcomes, records
+from tests.fakes.push_machine import ADDRESS, FORGE, LABEL, NAME, PushMachine, codes, records
 
 # Of the repository, as people and tools write it; the forge's own spelling is made from its URL.
 SPELLINGS = (

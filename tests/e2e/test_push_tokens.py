@@ -1,4 +1,4 @@
-"""Tokens of a session: none outlives it however it ends, none is seen where it must not be, and GitHub's own troubles."""
+"""Tokens of a session: none outlives it however it ends, none is seen where it must not be; GitHub's own troubles."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.forge.faults import Fault, Point
-from tests.fakes.product import PYTHON, Done
-from tests.fakes.push_machine import LABEL, PushMachine, codes, outcomes, records
+from gateway.forge.faults import Fault, Moment, Point
+from tests.fakes.product import PYTHON
+from tests.fakes.push_machine import DENIED, LABEL, PushMachine, codes, outcomes, records
 
 # --- The end of a session -------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def test_however_it_ends(wrapped_machine: PushMachine, script: str, number: int,
     machine = wrapped_machine
     machine.forge.faults.set(Point.RECEIVE, Fault(stall_answer=0))
     with machine.start(script.format(PUSH)) as running:
-        machine.until(lambda: "agent/work" in machine.refs())
+        machine.until(lambda: machine.has("agent/work"))
         if number:
             running.process.send_signal(number)
         else:
@@ -56,43 +56,46 @@ def test_without_a_push(machine: PushMachine, kill: bool) -> None:
     machine.settled(done)
 
 
-def test_a_push_that_is_still_sending_is_never_whole_at_github(wrapped_machine: PushMachine) -> None:
+def test_a_push_that_github_does_not_take(wrapped_machine: PushMachine) -> None:
+    """In the middle of its bytes, with all buffers full: the session ends at once all the same."""
     machine = wrapped_machine
-    machine.git("config", "pack.compression", "0")
-    (machine.product.work / "large").write_bytes(os.urandom(20 << 20))
-    machine.git("add", "large")
-    machine.git("commit", "-q", "-m", "large")
-    machine.forge.faults.set(Point.RECEIVE, Fault(stall=True, times=1))
+    commit_much(machine)
+    machine.forge.faults.set(Point.RECEIVE, Fault(stall=True, moment=Moment.ABRUPT))
     with machine.start(f"exec {PUSH}") as running:
         machine.until(lambda: machine.asked("POST", "git-receive-pack"))
         running.process.terminate()
         done = running.end()
     assert done.status == 143
-    assert [said for [(_, _, _, said)] in outcomes(done)] == ["the session was closed"]
-    assert (done.forwarded, done.refused) == (0, 1)
+    [[(_, _, _, said)]] = outcomes(done)
+    assert said.startswith("the session was closed"), said
     assert list(machine.refs()) == ["main"]
     machine.settled(done, write=1)
 
 
 def test_killing_git_in_the_middle(wrapped_machine: PushMachine) -> None:
-    """The push is no push, its token is gone at once, and the next one goes through."""
+    """Whether GitHub has all of that push or not: the next one goes through."""
     machine = wrapped_machine
-    (machine.product.work / "large").write_bytes(os.urandom(20 << 20))
-    machine.git("add", "large")
-    machine.git("commit", "-q", "-m", "large")
+    commit_much(machine)
     machine.forge.faults.set(Point.RECEIVE, Fault(stall=True, times=1))
-    script = f"setsid {PUSH} & read line; kill -9 -- -$!; wait; {PUSH} || exit; read line"
+    script = f"setsid {PUSH} & read line; kill -s KILL -- -$!; wait; {PUSH}"
     with machine.start(script) as running:
         machine.until(lambda: machine.asked("POST", "git-receive-pack"))
         running.tell("kill it")
-        machine.until(lambda: "agent/work" in machine.refs())
-        machine.until(lambda: all(token.revoked for token in machine.forge.tokens.minted if token.id > 1))
-        running.tell("go on")
         done = running.end()
     assert done.status == 0, done
-    assert [code["code"] for code in records(done, "push") if "code" in code] == ["client_gone"]
-    assert [said for [(_, _, _, said)] in outcomes(done)] == ["the client left before the push was over", "ok"]
+    # In which order they come to an end depends on how much had gone.
+    [killed] = [one for one in records(done, "push") if "code" in one]
+    assert killed["code"] in {"client_gone", "outcome_unknown"}
+    assert [status for refs in outcomes(done) for *_, status in refs].count("ok") == 1
+    assert machine.has("agent/work")
     machine.settled(done, write=2)
+
+
+def commit_much(machine: PushMachine) -> None:
+    """More than all buffers on the way hold."""
+    (machine.product.work / "large").write_bytes(os.urandom(20 << 20))
+    machine.git("add", "large")
+    machine.git("commit", "-q", "-m", "large")
 
 
 # --- Revoking -------------------------------------------------------------------------------------
@@ -142,7 +145,7 @@ def test_opening_without_github(wrapped_machine: PushMachine, trouble: str) -> N
             sentence, detail = "the connection to GitHub broke", "RemoteProtocolError"
         case "unknown":
             settings["app_id"] = "nobody"
-            sentence, detail = "GitHub does not accept the App's signature", ""
+            sentence, detail = "GitHub knows no App of this number or client id: check github.app_id", ""
         case _:
             faults.echo_permissions = {"contents": "write", "metadata": "read"}
             sentence, detail = "GitHub's answer to the request for a token is refused", ""
@@ -187,10 +190,11 @@ def test_who_sees_a_token(wrapped_machine: PushMachine) -> None:
     script = f"""
     export GIT_TRACE=1 GIT_TRACE_CURL=1 GIT_TRACE_PACKET=1 GIT_TRACE_SETUP=1
     {PUSH} >trace 2>&1 & read line
-    python look.py; echo; echo $AGENT_GATEWAY_SECRET; cat trace; git ls-remote origin 2>&1; git remote -v; git config --list
+    python look.py; echo; echo $AGENT_GATEWAY_SECRET; cat trace; git ls-remote origin 2>&1
+    git remote -v; git config --list
     """
     with machine.start(script) as running:
-        machine.until(lambda: "agent/work" in machine.refs())
+        machine.until(lambda: machine.has("agent/work"))
         [write], [read] = machine.token_values("write"), machine.token_values("read")
         gateway = Path(f"/proc/{running.process.pid}")
         own = [(gateway / file).read_bytes() for file in ("cmdline", "environ")]
@@ -214,12 +218,16 @@ def test_who_sees_a_token(wrapped_machine: PushMachine) -> None:
 # --- A full disk ----------------------------------------------------------------------------------
 
 
-def on_small_disks(machine: PushMachine, sizes: dict[Path, str], script: str) -> "subprocess.CompletedProcess[str]":
+def on_small_disks(
+    machine: PushMachine, sizes: dict[Path, str], script: str
+) -> "subprocess.CompletedProcess[str]":
     """Runs a script inside, with tmpfs of these sizes in these places; the log is kept in `log`."""
-    mounts = "".join(f"mkdir -p {path}; mount -t tmpfs -o size={size} tmpfs {path};" for path, size in sizes.items())
+    mounts = "".join(
+        f"mkdir -p {path}; mount -t tmpfs -o size={size} tmpfs {path};" for path, size in sizes.items()
+    )
     audit, kept = machine.product.audit, machine.product.folder / "log"
-    command = machine.product.command(("sh", "-uc", f"exec 2>&1\n{script}"), ())
-    outer = f'{mounts} "$@"; status=$?; cat {audit}/*.jsonl >{kept}; ls -A {machine.tmp} >&2; exit $status'
+    command = machine.product.command(("sh", "-uc", f"exec 2>&1\n{script}"))
+    outer = f'{mounts} "$@"; status=$?; cat {audit}/*.jsonl >{kept}; exit $status'
     return subprocess.run(
         ("unshare", "--map-root-user", "--mount", "sh", "-c", outer, "sh", *command),
         cwd=machine.product.work, env=machine.product.environment, capture_output=True, text=True, check=False,
@@ -227,34 +235,45 @@ def on_small_disks(machine: PushMachine, sizes: dict[Path, str], script: str) ->
 
 
 def test_no_room_to_hold_a_push(wrapped_machine: PushMachine) -> None:
-    """A push whose kind must be known first waits in a file; without room it is refused, and nothing is left."""
+    """A push whose kind must be known first waits in a file; without room it is refused, and the room is free again."""
     machine = wrapped_machine
     machine.product.settings["rules"] += [{"action": "push", "decision": "deny", "force": True}]
     script = f"""
-    {PUSH} && head -c 2000000 /dev/urandom >large && git add large && git commit -q -m large
-    git push origin agent/work; echo $?
+    {PUSH} && head -c 4000000 /dev/urandom >large && git add large && git commit -q --amend -m large
+    git push -f origin agent/work; echo $?
     git push origin agent/work:agent/new; echo $?
     """
-    done = on_small_disks(machine, {machine.tmp: "64k"}, script)
+    done = on_small_disks(machine, {machine.product.audit.parent: "1m"}, script)
     said = done.stdout.splitlines()
     reason = f"{LABEL}: the gateway has no room on its disk for a push that has to wait"
     assert f" ! [remote rejected] agent/work -> agent/work ({reason})" in said
     assert [line for line in said if line.isdigit()] == ["1", "0"], done
-    assert done.stderr.splitlines()[-1].startswith("agent-gateway: "), "a file is left"
+    assert list(machine.tmp.iterdir()) == []
     assert not machine.forge.tokens.live
 
 
 def test_no_room_for_the_log(wrapped_machine: PushMachine) -> None:
-    """What cannot be recorded does not happen: no token is used, and that is said."""
+    """What cannot be recorded does not happen: the token is not used, and all of that is said."""
     machine = wrapped_machine
     script = f"""
     {PUSH} && echo pushed
-    while git push origin agent/work:main 2>&1 | grep -q 'never mind' || test $(cat {machine.product.work}/n 2>/dev/null || echo 0) -lt 3; do
-        :
-    done
+    curl -s -o /dev/null "$AGENT_GATEWAY_URL/git/github.com/acme/none/[1-200]"
+    git push origin agent/work:agent/late; echo $?
+    git push origin agent/work:main; echo $?
     """
-    assert script
-
-
-def test_done_is_kept(machine: PushMachine) -> None:
-    assert isinstance(machine.run("true").done, Done)
+    done = on_small_disks(machine, {machine.product.audit: "48k"}, script)
+    said = done.stdout.splitlines()
+    assert said[0] == "pushed"
+    reason = f"{LABEL}: the gateway could not record the token for this push, so nothing was pushed"
+    assert f" ! [remote rejected] agent/work -> agent/late ({reason})" in said
+    assert f" ! [remote rejected] agent/work -> main ({DENIED})" in said
+    assert [line for line in said if line.isdigit()] == ["1", "1"], done
+    assert "agent-gateway: records of pushes are lost, and none is forwarded meanwhile: " in done.stderr
+    assert sorted(machine.refs()) == ["agent/work", "main"]
+    used = {
+        seen.token for seen in machine.forge.requests if seen.credential == "write" and ".git/" in seen.path
+    }
+    assert len(used) == 1
+    assert len(machine.token_values("write")) == 2
+    assert not machine.forge.tokens.live
+    assert machine.spilt() == []

@@ -94,7 +94,8 @@ def forced(world: PushWorld, old_id: str, new: str, data: bytes) -> None:
 
 
 def test_32_a_gzip_bomb(world: PushWorld, flat: None) -> None:
-    """A megabyte that inflates to a gigabyte: refused when it shows, with nothing sent that could be whole."""
+    """A megabyte that inflates to a gigabyte: broken off when it shows. What GitHub makes of the pack before it is
+    GitHub's to say."""
     deflater = zlib.compressobj(9, zlib.DEFLATED, 31)
     new, data = good_pack("bomb")
     body = bytearray(deflater.compress(section((ZERO, new, "refs/heads/agent/bomb")) + data))
@@ -106,8 +107,7 @@ def test_32_a_gzip_bomb(world: PushWorld, flat: None) -> None:
     assert statuses(answer.body)["refs/heads/agent/bomb"].startswith(
         f"{LABEL}: the gzip body of a push may inflate"
     )
-    assert world.pushes()[-1]["code"] == "malformed_request"
-    assert "refs/heads/agent/bomb" not in world.refs()
+    assert world.pushes()[-1]["code"] == "outcome_unknown"
     push_well(world)
 
 

@@ -51,6 +51,13 @@ def test_alone() -> None:
     assert (shares.live_elsewhere(), shares.new_elsewhere(), shares.requests_elsewhere()) == (0, 0, 0)
 
 
+def test_the_room_is_there_from_the_start() -> None:
+    """Were the memory's file full of holes, a full disk would end the process at its first connection."""
+    shares = Shares.create(3)
+    assert os.fstat(shares.descriptor).st_blocks > 0
+    shares.close()
+
+
 def test_nothing_is_left_open() -> None:
     before = set(os.listdir("/dev/fd"))
     shares = Shares.create(2)

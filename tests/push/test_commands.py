@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3 import PoolManager
 
+from gateway.policy.record import MAX_ITEMS
 from gateway.push.capabilities import ID_LENGTHS, OFFERED, ObjectFormat, Report
 from gateway.push.commands import (
     COMMAND_LIMIT,
@@ -269,6 +270,7 @@ def test_limits_are_reached_but_not_passed() -> None:
     lines = [f"shallow {A}".encode()] * ((SECTION_LIMIT - 4 - len(pkt(first()))) // 52)
     push = read(section(*lines, first()))
     assert SECTION_LIMIT - 52 < push.size <= SECTION_LIMIT
+    assert COMMAND_LIMIT <= MAX_ITEMS, "one record holds them all"
 
 
 # --- What gets a line of its own in the report ------------------------------------------------------

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.push_gateway import LABEL, NAME, PushWorld, push_world
 from tests.fakes.raw_push import RECEIVE, REFS, TYPE, ZERO, get, good_pack, post, push_well, section
+from tests.fakes.wire import Wire
 
 PLAIN = "text/plain; charset=utf-8"
 
@@ -117,7 +119,6 @@ def test_a_client_that_takes_no_answer(world: PushWorld, monkeypatch: pytest.Mon
     """It is cut off, and others are served."""
     monkeypatch.setattr("gateway.push.handlers._TAKING", 0.05)
     from tests.fakes.forge import Git
-    from tests.fakes.wire import Wire
 
     new = push_well(world)
     lines = "".join(f"create refs/heads/many/{number:06}-{'x' * 100} {new}\n" for number in range(30_000))
@@ -129,6 +130,18 @@ def test_a_client_that_takes_no_answer(world: PushWorld, monkeypatch: pytest.Mon
         world.until(lambda: not world.gateway._tasks, "its end")
     bare("update-ref", "--stdin", text=lines.replace(f" {new}", "").replace("create", "delete"))
     push_well(world)
+
+
+@pytest.mark.parametrize("path", [REFS, f"/git/github.com/{NAME}/info/lfs/locks", "/git/nowhere"])
+@pytest.mark.parametrize("body", ["Content-Length: 10000000", "Transfer-Encoding: chunked"])
+def test_a_body_that_nobody_reads(tmp_path: Path, path: str, body: str) -> None:
+    """It is thrown away, and keeps neither the connection nor the session from ending."""
+    with push_world(tmp_path) as world, Wire.to(world.port) as wire:
+        wire.send(world.head(path, [body], method="GET"))
+        piece = bytes(1 << 20) if "Length" in body else b"100000\r\n%b\r\n" % bytes(1 << 20)
+        for _ in range(9):
+            wire.send(piece)
+        world.stop()
 
 
 def test_many_at_once(world: PushWorld) -> None:

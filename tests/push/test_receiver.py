@@ -2,19 +2,27 @@
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.policy.decision import Verdict
+from gateway.policy.rules import RuleSet
 from gateway.push import context, receiver
+from gateway.push.commands import COMMAND_LIMIT
 from gateway.push.pkt import FLUSH
+from gateway.push.receiver import Reception
+from gateway.push.upstream import UNKNOWN
 from gateway.push_authorizer import PushAuthorizer
 from tests.fakes.packs import BLOB, COMMIT, TREE, commit, entry, object_id, pack
-from tests.fakes.push_gateway import LABEL, NAME, PushWorld, push_world
+from tests.fakes.push_gateway import LABEL, NAME, PushWorld, push_rule, push_world
 from tests.fakes.raw_push import (
     EMPTY_TREE,
+    REFS,
     SOME,
     TYPE,
     ZERO,
@@ -26,6 +34,7 @@ from tests.fakes.raw_push import (
     section,
     statuses,
 )
+from tests.fakes.wire import Wire
 
 RESULT = "application/x-git-receive-pack-result"
 DENIED = f"{LABEL} policy: Push to remote is denied for main (new) by config.yaml:3"
@@ -230,7 +239,95 @@ def test_a_surplus_behind_the_pack_is_githubs_matter(world: PushWorld) -> None:
     assert record["refs"][0]["status"] == statuses(answer.body)["refs/heads/agent/x"]
 
 
+def posts(world: PushWorld) -> list[str]:
+    """What was asked of GitHub by POST."""
+    return [one.path for one in world.forge.requests if one.method == "POST"]
+
+
+# Of a push whose pack is over, but whose body is not: how it ends, and what is said of it then.
+CUT: dict[str, str] = {
+    "the client leaves": "the client left before the push was over",
+    "the session is closed": "the session was closed",
+    "no gzip any more": "the gzip body of the push is damaged, or something follows it",
+}
+
+
+@pytest.mark.parametrize("end", CUT)
+def test_what_github_has_done_before_the_body_ends(tmp_path: Path, end: str) -> None:
+    """A pack says itself where it ends, and git does not wait for more. No record may deny that."""
+    ref = "refs/heads/agent/x"
+    deflate = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+
+    def packed(content: bytes) -> bytes:
+        piece = deflate.compress(content) + deflate.flush(zlib.Z_FULL_FLUSH)
+        return b"%x\r\n%b\r\n" % (len(piece), piece)
+
+    with push_world(tmp_path) as world:
+        new, data = good_pack("one")
+        headers = [TYPE, "Transfer-Encoding: chunked", "Content-Encoding: gzip"]
+        with world.wire(packed(section((ZERO, new, ref)) + data), headers=headers) as wire:
+            world.until(lambda: any(one.endswith("git-receive-pack") for one in posts(world)), "the upload")
+            wire.send(packed(b"surplus"))
+            world.until(lambda: (world.bare() / ref).exists(), "the branch")
+            if end == "no gzip any more":
+                wire.send(b"4\r\nnone\r\n0\r\n\r\n")
+                assert statuses(wire.message().body)[ref].startswith(f"{LABEL}: {CUT[end]}: {UNKNOWN}")
+            elif end == "the session is closed":
+                world.stop()
+        if end == "the client leaves":
+            world.until(lambda: bool(world.pushes()), "the record")
+        [record] = world.pushes()
+        assert (record["code"], record["reason"]) == ("outcome_unknown", f"{CUT[end]}: {UNKNOWN}")
+        assert record["refs"][0]["status"].endswith(f"{CUT[end]}: {UNKNOWN}")
+        assert world.door.counts("s1").forwarded == 1
+
+
+def test_all_refs_of_the_largest_push_are_on_record(world: PushWorld) -> None:
+    new, data = good_pack("one")
+    names = [f"refs/heads/agent/{number}" for number in range(COMMAND_LIMIT - 1)]
+    names.append("refs/heads/main")  # denied, so that git need not make them all
+    post(world, section(*((ZERO, new, name) for name in names)) + data)
+    [record] = world.pushes()
+    assert [ref["ref"] for ref in record["refs"]] == names
+    assert "truncated" not in record
+
+
+@pytest.mark.parametrize("meanwhile", [Verdict.DENY, None], ids=["denied", "asked"])
+def test_a_rule_that_ends_while_the_push_comes_in(
+    world: PushWorld, monkeypatch: pytest.MonkeyPatch, meanwhile: Verdict | None
+) -> None:
+    """A push that is held until its kind is known may take as long as its client likes."""
+    old, new, data = chain(world, "refs/heads/steady")
+    later = [push_rule(meanwhile, "steady", place="config.yaml:99")] if meanwhile else []
+    find = Reception._find_kinds
+
+    async def slowly(reception: Reception, *rest: Any) -> None:
+        await find(reception, *rest)
+        object.__setattr__(world.session, "rules", RuleSet(rules=tuple(later)))
+
+    monkeypatch.setattr(Reception, "_find_kinds", slowly)
+    written = len(world.written)
+    answer = post(world, section((old, new, "refs/heads/steady")) + data)
+    [reason] = statuses(answer.body).values()
+    assert ("by config.yaml:99" if meanwhile else "has ended meanwhile, so push again") in reason
+    assert (world.refs()["refs/heads/steady"], world.written[written:]) == (old, [])
+    assert world.pushes()[-1]["refs"][0]["verdict"] == "deny"
+
+
 # --- Bounds ---------------------------------------------------------------------------------------
+
+
+def test_slow_readers_of_lists_leave_connections_for_pushes(world: PushWorld) -> None:
+    """More of them than there are connections to GitHub, each with more to read than fits on the way."""
+    new = push_well(world)
+    lines = "".join(f"{new} refs/heads/{'long' * 40}/{number:06}\n" for number in range(40_000))
+    (world.bare() / "packed-refs").write_text(f"# pack-refs with: peeled fully-peeled sorted \n{lines}")
+    with ExitStack() as stack:
+        for _ in range(70):
+            wire = stack.enter_context(Wire.to(world.port, receive_buffer=4096))
+            wire.send(world.head(REFS, method="GET"))
+        world.until(lambda: len(world.gateway._tasks) == 70, "all of them")
+        push_well(world)
 
 
 def test_pushes_at_once(world: PushWorld) -> None:

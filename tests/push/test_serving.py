@@ -343,8 +343,8 @@ def test_a_client_that_is_killed(world: PushWorld) -> None:
     os.killpg(program.pid, signal.SIGKILL)
     program.wait()
     world.until(lambda: bool(world.pushes()), "the record")
-    assert world.pushes()[0]["code"] in {"client_gone", ""}
-    if world.pushes()[0]["code"]:
+    assert world.pushes()[0].get("code", "") in {"client_gone", "outcome_unknown", ""}
+    if world.pushes()[0].get("code"):
         assert world.refs() == {}
     assert all(token.revoked for token in world.forge.tokens.minted if token.kind == "write")
 
@@ -352,7 +352,7 @@ def test_a_client_that_is_killed(world: PushWorld) -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_session_that_is_closed(tmp_path: Path, whole: bool) -> None:
     """While GitHub works on a push, or still receives it: it ends at once, the write token with it. What GitHub has
-    all of may have happened, and the record does not deny it."""
+    some of may have happened, and the record does not deny it."""
     with push_world(tmp_path) as world:
         git = world.worktree()
         git.commit(content=os.urandom(10 if whole else 20 << 20))
@@ -374,10 +374,9 @@ def test_a_session_that_is_closed(tmp_path: Path, whole: bool) -> None:
             world.stop()
             assert program.wait() != 0
         [record] = world.pushes()
-        assert record["code"] == ("outcome_unknown" if whole else "session_closed")
+        assert record["code"] == "outcome_unknown"
         said = record["refs"][0]["status"]
-        assert said.startswith("the session was closed")
-        assert ("check with git ls-remote" in said) == whole
+        assert said == "the session was closed: the outcome is unknown, check with git ls-remote"
         counts = world.door.counts("s1")
-        assert (counts.forwarded, counts.refused) == ((1, 0) if whole else (0, 1))
+        assert (counts.forwarded, counts.refused) == (1, 0)
         assert updated.exists() == whole

@@ -2,7 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Coroutine
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from gateway.credentials.client import make_client
 from gateway.credentials.token import Repository, Token, TokenKind
 from gateway.policy.repositories import parse_repository
+from gateway.push import upstream as upstream_module
 from gateway.push.pkt import FLUSH, pkt, sideband
 from gateway.push.report import ReportParser, UpstreamReport
 from gateway.push.upstream import UNKNOWN, Upstream, UpstreamError
@@ -230,6 +232,36 @@ def test_nobody_there() -> None:
     error = asyncio.run(main())
     assert (error.sentence, error.unknown) == ("GitHub cannot be reached", False)
     assert error.__cause__ is None
+
+
+def test_an_answer_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a limit for the whole of it, however many signs of life it gives."""
+    monkeypatch.setattr(upstream_module, "_SHORT", 0.2)
+    monkeypatch.setattr(upstream_module, "_WHOLE", 0.2)
+    over = threading.Event()
+
+    def dripping() -> Iterator[bytes]:
+        while not over.wait(0.05):
+            yield b"0005\2"
+
+    async def greet(upstream: Upstream) -> str:
+        with pytest.raises(UpstreamError) as caught:
+            await upstream.greet(WIDGET, TOKEN)
+        return caught.value.sentence
+
+    async def push_on(upstream: Upstream) -> str:
+        found = await push(b"x")(upstream)
+        return found.statuses[0].reason
+
+    try:
+        for work, fields, said in (
+            (greet, RECEIVE_REFS, "GitHub did not answer in time"),
+            (push_on, RESULT, f"GitHub did not answer in time: {UNKNOWN}"),
+        ):
+            found, _ = against([Answer(dripping(), 200, fields)], work)
+            assert found == said
+    finally:
+        over.set()
 
 
 def test_errors_show_no_token() -> None:
