@@ -151,7 +151,7 @@ def request_flow(client: Client, server: GuardedServer, head: RequestHead) -> ht
         scheme=b"http",
         path=head.target,
         http_version=b"HTTP/1.1" if head.version else b"HTTP/1.0",
-        headers=_headers(tuple(head.fields)),
+        headers=_headers(head.fields),
     )
     return _flow(client, server, request)
 

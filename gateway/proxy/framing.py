@@ -6,6 +6,7 @@ Pure and incremental; bytes are passed on as they came, only counted.
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from gateway.proxy.bounds import HEAD_FIELDS, HEAD_LINE, HEAD_TOTAL
@@ -27,6 +28,9 @@ _LINES_PER_TURN: Final = 256
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(;[^\x00-\x08\x0a-\x1f\x7f]*)?")
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 _NO_BODY: Final = frozenset({204, 304})
+# Heads whose reading is remembered: how many, and bytes of each at most.
+_REMEMBERED_HEADS: Final = 256
+_REMEMBERED_HEAD: Final = 1024
 
 
 class FramingError(Exception):
@@ -57,6 +61,11 @@ def read_response_head(buffer: bytes, method: bytes) -> tuple[ResponseHead, byte
             raise FramingError("the server's response head is larger than 64 KiB")
         return None
     head, rest = buffer[: end + 2], buffer[end + 4 :]
+    read = _read_known_head if end <= _REMEMBERED_HEAD else _read_head
+    return read(head, method), rest
+
+
+def _read_head(head: bytes, method: bytes) -> ResponseHead:
     match = _HEAD.fullmatch(head)
     if match is None or head.count(b"\n") > 1 + HEAD_FIELDS:
         raise FramingError("the server did not answer with an HTTP/1 response")
@@ -75,7 +84,11 @@ def read_response_head(buffer: bytes, method: bytes) -> tuple[ResponseHead, byte
             case _:
                 head = _DROPPED.sub(b"", head)
     length = _response_length(status, method, lengths, codings)
-    return ResponseHead(status, length, close or length == -1, head + b"\r\n"), rest
+    return ResponseHead(status, length, close or length == -1, head + b"\r\n")
+
+
+# A server that is asked the same again within a second answers with the same head.
+_read_known_head = lru_cache(_REMEMBERED_HEADS)(_read_head)
 
 
 def _response_length(status: int, method: bytes, lengths: set[bytes], codings: list[bytes]) -> int | None:

@@ -34,7 +34,7 @@ async def next_head(
         while True:
             if buffer and buffer[0] not in _TOKEN_START:
                 raise HeadError("this is an HTTP proxy; the client speaks something else")
-            end = find_head_end(buffer)
+            end = find_head_end(buffer) if buffer else -1
             if end >= 0:
                 return buffer[:end], buffer[end:]
             data = await connection.client.receive()
@@ -94,6 +94,18 @@ async def serve_requests(connection: Connection, buffer: bytes, *, inside: bool)
 class _Exchange:
     """One request and its answer. Changes; used once. `buffer` holds what the client sent after the head, `finished`
     whether request and answer are through, whole."""
+
+    __slots__ = (
+        "_answered",
+        "_broken",
+        "_buffer",
+        "_client",
+        "_connection",
+        "_request",
+        "_server",
+        "_transport",
+        "finished",
+    )
 
     def __init__(
         self, connection: Connection, request: RequestHead, buffer: bytes, transport: Transport

@@ -40,7 +40,7 @@ _ABSOLUTE: Final = re.compile(rb"http://([^/?#]*)([/?][^#]*)?", re.IGNORECASE)
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE", b"PRI", b"TRACK"})
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 _HTTP_PORT: Final = 80
-# Heads of CONNECT requests whose reading is remembered: how many, and bytes of each at most.
+# Heads whose reading is remembered: how many, and bytes of each at most.
 _REMEMBERED_HEADS: Final = 256
 _REMEMBERED_HEAD: Final = 1024
 
@@ -90,7 +90,8 @@ class HeadError(Exception):
 class RequestHead:
     """A request. `host` is in normal form (empty for origin-form), `target` the path with its query, `length` the
     body's bytes (None = chunked), `close` whether the client wants the connection closed after it, `authority` the
-    Host field, `block` all fields as they came, `hops` the names of those that concern this hop only."""
+    Host field, `block` all fields as they came and `fields` the same by name and value, `hops` the names of those that
+    concern this hop only."""
 
     method: bytes
     host: str
@@ -103,16 +104,12 @@ class RequestHead:
     close: bool
     upgrade: bytes
     hops: frozenset[bytes]
+    fields: tuple[tuple[bytes, bytes], ...]
 
     @property
     def path(self) -> str:
         """The path without its query, as text."""
         return self.target.partition(b"?")[0].decode("ascii", "backslashreplace")
-
-    @property
-    def fields(self) -> list[tuple[bytes, bytes]]:
-        """Names and values, as they came."""
-        return [(name, value.strip(_BLANKS)) for name, value in _FIELD.findall(self.block)]
 
     def forwarded(self) -> bytes:
         """The head as the server gets it: origin-form, without the fields that concern this hop only."""
@@ -176,6 +173,11 @@ _read_known_connect = lru_cache(_REMEMBERED_HEADS)(_read_connect)
 
 def read_request(head: bytes, *, inside: bool = False) -> RequestHead:
     """A plain request: absolute-form to the proxy, or origin-form (`inside` a tunnel). HeadError."""
+    read = _read_known_request if len(head) <= _REMEMBERED_HEAD else _read_request
+    return read(head, inside)
+
+
+def _read_request(head: bytes, inside: bool) -> RequestHead:
     method, asked, version, block = _split(head)
     if method in _REFUSED_METHODS:
         raise HeadError(f"the method {_text(method)} is not forwarded")
@@ -198,7 +200,12 @@ def read_request(head: bytes, *, inside: bool = False) -> RequestHead:
         close=version == 0 or b"close" in connection,
         upgrade=upgrade if upgrade == b"websocket" and b"upgrade" in connection else b"",
         hops=(_HOP_FIELDS & special.keys()) | (connection - _KEPT_FIELDS),
+        fields=tuple((name, value.strip(_BLANKS)) for name, value in _FIELD.findall(block)),
     )
+
+
+# A client that polls asks the same again and again.
+_read_known_request = lru_cache(_REMEMBERED_HEADS)(_read_request)
 
 
 def _split(head: bytes) -> tuple[bytes, bytes, int, bytes]:

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from gateway.push.capabilities import ID_LENGTHS, OFFERED, OWN_AGENT, ObjectFormat
-from gateway.push.pkt import DELIM, FLUSH, LONGEST_PACKET, Flush, PktError, PktReader, pkt
+from gateway.push.pkt import DELIM, FLUSH, Flush, PktError, PktReader, pkt
 
 RESULT_TYPE: Final = "application/x-git-receive-pack-advertisement"
 
@@ -63,10 +63,10 @@ class Advertisement:
         while not self._ended:
             if self._begun:
                 at = self._take_over(data, at, made)
-            packet, size = _first_packet(data[at : at + LONGEST_PACKET])
+            packet, end = _packet_at(data, at)
             if packet is None:
                 break
-            at += size
+            at = end
             if isinstance(packet, Flush):
                 self._ended = True
             else:
@@ -110,12 +110,13 @@ class Advertisement:
         return _HEAD + pkt(b"%b %b\0%b\n" % (match[1], name, self._capabilities))
 
 
-def _first_packet(data: bytes) -> tuple[bytes | Flush | None, int]:
-    """The packet that the data begin with, None if it is not all there, and its size. AdvertisementError."""
+def _packet_at(data: bytes, at: int) -> tuple[bytes | Flush | None, int]:
+    """The packet that begins there, None if it is not all there, and where it ends. AdvertisementError."""
     reader = PktReader()
-    reader.feed(data)
+    reader.feed(data[at : at + 4])
     try:
-        packet = reader.next()
+        end = at + max(4, reader.length() or 0)
+        reader.feed(data[at + 4 : end])
+        return reader.next(), end
     except PktError as error:
         raise AdvertisementError(f"GitHub's list of refs cannot be read: {error}") from error
-    return packet, len(data) - reader.pending
