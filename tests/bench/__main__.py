@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.measures import (
@@ -22,14 +23,15 @@ from tests.bench.measures import (
     start_all,
 )
 from tests.bench.micro import measure_matcher, measure_session
+from tests.bench.pushes import PUSH_FIGURES, measure_pushes
 from tests.bench.report import render
 from tests.bench.subjects import Stage, Subject, origin
 from tests.bench.toolchain import Unavailable, build, client_hello
 
-FULL = Scale(rounds=15, seconds=0.3, warm_seconds=2.0, repeats=3, body_bytes=5_000_000_000)
-QUICK = Scale(rounds=5, seconds=0.2, warm_seconds=0.6, repeats=1, body_bytes=5_000_000_000)
+FULL = Scale(rounds=15, seconds=0.3, warm_seconds=2.0, repeats=3, body_bytes=5_000_000_000, pairs=7)
+QUICK = Scale(rounds=5, seconds=0.2, warm_seconds=0.6, repeats=1, body_bytes=5_000_000_000, pairs=3)
 
-SINGLE = ("idle", "body", "cold", "session", "matcher")
+SINGLE = ("idle", "body", "cold", "pushes", "session", "matcher")
 FIGURES = (*(figure.name for figure in INTERLEAVED), *SINGLE)
 
 DESCRIPTORS = 8192
@@ -61,8 +63,9 @@ def parse_arguments() -> tuple[Scale, tuple[str, ...]]:
         parser.error("--rounds takes 1 to 100")
     base = QUICK if chosen.quick else FULL
     rounds = chosen.rounds or base.rounds
-    scale = Scale(rounds, base.seconds, base.warm_seconds, base.repeats, base.body_bytes)
-    return scale, tuple(chosen.only or FIGURES)
+    scale = replace(base, rounds=rounds)
+    figures = tuple(chosen.only or FIGURES)
+    return scale, figures + (PUSH_FIGURES if "pushes" in figures else ())
 
 
 @contextmanager
@@ -86,7 +89,13 @@ def measure(stage: Stage, scale: Scale, figures: tuple[str, ...], results: Resul
             for figure in wanted:
                 with attempted(figure.name, results):
                     measure_interleaved(stage, subjects, figure, scale, results)
-    for name, take in (("idle", measure_idle), ("body", measure_body), ("cold", measure_cold)):
+    singles = (
+        ("idle", measure_idle),
+        ("body", measure_body),
+        ("cold", measure_cold),
+        ("pushes", measure_pushes),
+    )
+    for name, take in singles:
         if name in figures:
             with attempted(name, results):
                 take(stage, scale, results)

@@ -31,13 +31,15 @@ class MeasurementFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How long and how often: rounds of the interleaved figures, seconds of one load, repeats of the single ones."""
+    """How long and how often: rounds of the interleaved figures, seconds of one load, repeats of the single ones,
+    pairs of pushes."""
 
     rounds: int
     seconds: float
     warm_seconds: float
     repeats: int
     body_bytes: int
+    pairs: int
 
 
 @dataclass(slots=True)
@@ -170,8 +172,9 @@ def start_all(stage: Stage, stack: ExitStack, results: Results) -> list[Subject]
 
 
 def idle_cost(stage: Stage, subject: Subject) -> tuple[float, float]:
-    """Bytes at no tunnel, and bytes per idle tunnel, of a fresh subject that has served a few."""
-    warm = Figure("idle", "tunnels", "connect", 1, 32, lambda load: load.p50)
+    """Bytes at no tunnel, and bytes per idle tunnel, of a fresh subject of which every process has served a few: what
+    a process needs once, for its first client, is no tunnel's."""
+    warm = Figure("idle", "tunnels", "connect", CLIENTS, 512, lambda load: load.p50)
     run_load(stage, subject, warm, 5, warm.count)
     pause(SETTLE_SECONDS)
     before = memory(subject)

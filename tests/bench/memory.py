@@ -40,3 +40,29 @@ def memory(subject: Subject) -> int:
             raise Unavailable(f"no memory figures of process {pid}: {error}") from error
         total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
     return total
+
+
+def resident(pid: int) -> int:
+    """The resident set of one process in bytes. Linux."""
+    return _of_status(pid, "VmRSS:")
+
+
+def highest_resident(pid: int) -> int:
+    """The largest it has been, since it began or `forget_highest`. Linux."""
+    return _of_status(pid, "VmHWM:")
+
+
+def forget_highest(pid: int) -> None:
+    """From now on the largest counts anew (proc(5), clear_refs). Linux."""
+    try:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+    except OSError as error:
+        raise Unavailable(f"no memory figures of process {pid}: {error}") from error
+
+
+def _of_status(pid: int, name: str) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+    except (OSError, StopIteration) as error:
+        raise Unavailable(f"no memory figures of process {pid}: {error}") from error

@@ -1,7 +1,9 @@
-"""Prints the figures as Markdown: one table of medians, one of ratios, one of bounds, then what is missing and why.
+"""Prints the figures as Markdown: one table of medians, one of ratios, one of pushes, one of bounds, then what is
+missing and why.
 
-A ratio is taken round by round, between neighbours in time, and then the median of those; it is turned so that more
-than 1 means that the gateway is ahead.
+A ratio is taken round by round, between neighbours in time, and then the median of those. It is turned so that more
+than 1 means that the gateway is ahead; but for pushes, where it is what a push takes with the gateway to what it
+takes without.
 """
 
 import importlib.metadata
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.measures import CLIENTS, IDLE_TUNNELS, Results
+from tests.bench.pushes import DIRECT, GIT, PUSH_FIGURES
 from tests.bench.subjects import RAISED_LIMITS, Subject
 
 OURS = "gateway"
@@ -42,14 +45,36 @@ COLUMNS: tuple[Column, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table of pushes: seconds with the gateway, and of whom it is compared with, if anybody."""
+
+    figure: str
+    title: str
+    peer: str = DIRECT
+
+
+PUSHES: tuple[Row, ...] = (
+    Row("push-create", "300 MB: a new branch"),
+    Row("push-update", "300 MB: a fast-forward, where a force is allowed too"),
+    Row("push-proven", "300 MB: a fast-forward that the pack proves, where no force is allowed"),
+    Row("push-asked", "300 MB: one that GitHub must prove, asked when all of it has been read (no bound)"),
+    Row("push-denied", "300 MB: one that is denied", ""),
+    Row("refs", "list of 100,000 refs, against git's own without HTTP", GIT),
+    Row("refs", "the same, against the forge's own over HTTP"),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
-    """A floor: `figure` of the gateway against `peer` (a ratio, at least `limit`), or alone (a value, at most)."""
+    """A floor: `figure` of the gateway against `peer` (a ratio, at least `limit`), or alone (a value, at most).
+    `times`: it takes at most `limit` times what the peer takes."""
 
     figure: str
     limit: float
     text: str
     peer: str = ""
     unit: str = ""
+    times: bool = False
 
 
 BOUNDS: tuple[Bound, ...] = (
@@ -69,6 +94,15 @@ BOUNDS: tuple[Bound, ...] = (
     Bound("matcher", 5.0, "matcher at 5,000 entries ≤ 5 µs", unit="µs"),
     Bound("cold", 1.5, "cold `agent-gateway run -- true` ≤ 1.5 s", unit="s"),
     Bound("body", 30.0, "a 5 GB body moves memory by ≤ 30 MB", unit="MB"),
+    Bound("push-create", 1.15, "300 MB push of a new branch ≤ 1.15 × direct (aim 1.05)", DIRECT, times=True),
+    Bound("push-update", 1.15, "300 MB fast-forward ≤ 1.15 × direct (aim 1.05)", DIRECT, times=True),
+    Bound(
+        "push-proven", 1.15, "300 MB fast-forward to be proven ≤ 1.15 × direct (aim 1.05)", DIRECT, times=True
+    ),
+    Bound("push-memory", 32.0, "a 300 MB push moves memory by ≤ 32 MB (highest of all)", unit="MB"),
+    Bound("push-tokens", 0.0, "denied 300 MB pushes: no token minted, no request that may write"),
+    Bound("refs", 3.0, "100,000 refs ≤ 3 × git's own receive-pack", GIT, times=True),
+    Bound("inflating", 64.0, "a 1 MB gzip body of 1 GiB moves memory by ≤ 64 MB (highest)", unit="MB"),
 )
 
 
@@ -88,6 +122,13 @@ def ratios(results: Results, column: Column, peer: str) -> list[float]:
     if column.more_is_better:
         return [one / other for one, other in pairs if other > 0]
     return [other / max(one, 1e-9) for one, other in pairs]
+
+
+def times_the_peer(results: Results, figure: str, peer: str) -> list[float]:
+    """How often the gateway takes what the peer takes, round by round; empty without both."""
+    series = results.series.get(figure, {})
+    pairs = zip(series.get(OURS, []), series.get(peer, []), strict=False)
+    return [ours / theirs for ours, theirs in pairs]
 
 
 def spread(values: Sequence[float], digits: int) -> str:
@@ -127,8 +168,27 @@ def ratios_table(results: Results, names: Sequence[str]) -> str:
     return table(["gateway is ahead by (> 1)", *others], rows)
 
 
+def pushes_table(results: Results) -> str:
+    """Seconds, as medians with their range: a row per kind of push."""
+    rows = []
+    for row in PUSHES:
+        series = results.series.get(row.figure, {})
+        ratio = times_the_peer(results, row.figure, row.peer)
+        values = (series.get(row.peer, []), series.get(OURS, []), ratio)
+        if series.get(OURS):
+            rows.append([row.title, *(spread(value, 2) if value else "–" for value in values)])
+    return table(["seconds", "without", "with the gateway", "ratio"], rows)
+
+
 def judge(results: Results, bound: Bound) -> tuple[str, bool | None]:
     """The figure as text and whether the bound is met; None when it could not be measured."""
+    if bound.times:
+        values = times_the_peer(results, bound.figure, bound.peer)
+        return (
+            (spread(values, 2), statistics.median(values) <= bound.limit)
+            if values
+            else ("not measured", None)
+        )
     column = next((one for one in COLUMNS if one.figure == bound.figure), Column(bound.figure, "", 2))
     values = ratios(results, column, bound.peer) if bound.peer else values_of(results, column, OURS)
     if not values:
@@ -171,15 +231,26 @@ def render(
     parts = [
         "# Benchmark",
         f"Machine: {machine()}; load average {results.load_before:.1f} before.\n\nVersions: {versions}.",
-        f"Gateway: audit log on, every check on, limits raised to `{RAISED_LIMITS}`. Peers: everything allowed, no "
-        "access log, asked for the origin by its address. Every tunnel carries a real ClientHello (SNI origin.test) "
-        "and a small reply, so the gateway reads and judges the name; the origin answers plain bytes. Medians of "
-        f"{rounds} interleaved rounds; a ratio is the median of the rounds' own ratios.",
     ]
+    if not set(figures) <= {"pushes", *PUSH_FIGURES}:
+        parts.append(
+            f"Gateway: audit log on, every check on, limits raised to `{RAISED_LIMITS}`. Peers: everything allowed, no "
+            "access log, asked for the origin by its address. Every tunnel carries a real ClientHello (SNI "
+            "origin.test) and a small reply, so the gateway reads and judges the name; the origin answers plain bytes. "
+            f"Medians of {rounds} interleaved rounds; a ratio is the median of the rounds' own ratios."
+        )
+    if "pushes" in figures:
+        parts.append(
+            "Pushes: real git with one commit of random files, to the embedded forge, a process of its own that is as "
+            "before each time; through `agent-gateway run` as it comes (wrap, limits, log), or without, with a token "
+            "that may push. In turns; a ratio is the median of the pairs' own ratios."
+        )
     if any(column.figure in results.series for column in COLUMNS):
         parts.append(medians_table(results, names))
         if OURS in names:
             parts.append(ratios_table(results, names))
+    if any(row.figure in results.series for row in PUSHES):
+        parts.append(pushes_table(results))
     parts.append(bounds)
     parts += [f"Note: {note}." for note in results.notes]
     if results.problems:
