@@ -20,7 +20,7 @@ from gateway.audit import AuditLog
 from gateway.credentials.broker import OPENING
 from gateway.credentials.private_key import PrivateKeyFile
 from gateway.errors import AuditError, GatewayError
-from gateway.forge.faults import Fault, Point
+from gateway.forge.faults import Fault, Moment, Point
 from gateway.forge.server import Forge
 from gateway.github_half import GitHubHalf, github_half, read_app_key
 from gateway.policy.repositories import SessionRepositories
@@ -29,6 +29,7 @@ from gateway.session import SandboxStamp, Session, Sessions
 from tests.fakes.config_files import load
 from tests.fakes.forge import Git, new_worktree, open_forge
 from tests.fakes.github import names
+from tests.fakes.raw_push import RECEIVE, TYPE, ZERO, good_pack, section
 from tests.fakes.rules import rules_for
 
 NAME = "acme/widget"
@@ -125,6 +126,24 @@ class Opened:
             "git", "-C", str(git.folder), "push", "-q", url, "HEAD:refs/heads/agent/one", env=git.variables(),
             stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
+
+    async def flood(self) -> asyncio.StreamWriter:
+        """A push by hand of more than anybody takes; returns when nobody takes any more of it."""
+        new, data = good_pack("one")
+        body = section((ZERO, new, "refs/heads/agent/one")) + data + bytes(64 << 20)
+        lines = [
+            f"POST {RECEIVE} HTTP/1.1",
+            f"Host: 127.0.0.1:{self.port}",
+            f"X-Agent-Gateway-Session: {SECRET}",
+            TYPE,
+            "Transfer-Encoding: chunked",
+        ]
+        _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write("\r\n".join([*lines, "", f"{len(body):x}", ""]).encode() + body)
+        left = 0
+        while left != (left := writer.transport.get_write_buffer_size()) or left > (60 << 20):
+            await asyncio.sleep(0.1)
+        return writer
 
 
 def in_machine(
@@ -308,6 +327,20 @@ def test_opening_without_github(
     in_machine(tmp_path, forge, scenario)
 
 
+def test_a_token_for_more_than_was_asked_for(tmp_path: Path, forge: Forge) -> None:
+    """It is nobody's, and revoked at once."""
+
+    async def scenario(machine: Machine) -> None:
+        forge.faults.echo_permissions = {"contents": "write", "metadata": "read"}
+        async with machine.opened() as opened:
+            assert opened.half.read_token == ""
+            assert "GitHub's answer to the request for a token is refused" in opened.half.notes[0]
+            assert [token.revoked for token in forge.tokens.minted] == [True]
+        assert machine.events == [("token", "minted read"), ("token", "revoked read")]
+
+    in_machine(tmp_path, forge, scenario)
+
+
 def test_a_github_that_is_slow_is_not_waited_for(tmp_path: Path, forge: Forge) -> None:
     """Neither for its answer nor, once more, for the token of one's own repository. What comes late is used, and
     revoked at the end like any other."""
@@ -362,6 +395,22 @@ def test_the_order_of_the_end(tmp_path: Path, forge: Forge) -> None:
         assert machine.records[3]["refs"][0]["ref"] == "refs/heads/agent/one"
         assert not forge.tokens.live
         assert machine.left == []
+
+    in_machine(tmp_path, forge, scenario)
+
+
+def test_a_push_that_github_does_not_take(tmp_path: Path, forge: Forge) -> None:
+    """With all buffers full, nobody reads from anybody. It ends all the same, also where the listener goes first."""
+
+    async def scenario(machine: Machine) -> None:
+        forge.faults.set(Point.RECEIVE, Fault(stall=True, moment=Moment.ABRUPT))
+        async with machine.opened() as opened:
+            writer = await opened.flood()
+        [push] = [one for one in machine.records if one["event"] == "push"]
+        assert push["refs"][0]["status"].startswith("the session was closed")
+        assert machine.events[-1] == ("token", "revoked read")
+        assert not forge.tokens.live
+        writer.transport.abort()
 
     in_machine(tmp_path, forge, scenario)
 

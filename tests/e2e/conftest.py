@@ -51,6 +51,13 @@ def machine(product: Product, tmp_path: Path) -> Iterator[PushMachine]:
 
 
 @pytest.fixture
+def unwrapped_machine(tmp_path: Path) -> Iterator[PushMachine]:
+    """The same, run without the wrap."""
+    with at_work(Product(tmp_path / "machine", "off"), tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
 def wrapped_machine(wrapped: Product, tmp_path: Path) -> Iterator[PushMachine]:
     """The same, run with the wrap."""
     with at_work(wrapped, tmp_path) as opened:

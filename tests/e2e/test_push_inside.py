@@ -163,8 +163,9 @@ def test_a_worktree_that_lies(wrapped_machine: PushMachine) -> None:
     assert machine.forge.wait_until_idle() and not machine.forge.tokens.live
 
 
-def test_two_pushes_to_one_branch_at_once(machine: PushMachine) -> None:
+def test_two_pushes_to_one_branch_at_once(wrapped_machine: PushMachine) -> None:
     """Both are judged and forwarded, each with a token of its own; GitHub decides which was first."""
+    machine = wrapped_machine
     ran = machine.run(
         "git switch -q -c one && git commit -q --allow-empty -m one && "
         "git switch -q -c two HEAD~1 && git commit -q --allow-empty -m two",
@@ -185,7 +186,8 @@ def test_two_pushes_to_one_branch_at_once(machine: PushMachine) -> None:
 # --- With a socket --------------------------------------------------------------------------------
 
 
-def test_requests_by_hand(machine: PushMachine) -> None:
+def test_requests_by_hand(wrapped_machine: PushMachine) -> None:
+    machine = wrapped_machine
     machine.create("acme/other")
     said, done = speak(
         machine,
@@ -238,9 +240,10 @@ tell(git("push", "-q", "origin", "agent/work"))
     machine.settled(done, write=1)
 
 
-def test_a_crowd(machine: PushMachine) -> None:
+def test_a_crowd(wrapped_machine: PushMachine) -> None:
     """Connections that say nothing, or begin and do not end: a bound on them, a sentence for git, and the session ends
     when it ends."""
+    machine = wrapped_machine
     said, done = speak(
         machine,
         r"""

@@ -144,8 +144,9 @@ def test_new_tokens_are_as_good(wrapped_machine: PushMachine) -> None:
     machine.settled(ran.done, write=1)
 
 
-def test_the_user_s_own_settings(machine: PushMachine) -> None:
+def test_the_user_s_own_settings(unwrapped_machine: PushMachine) -> None:
     """Rewriting, logins and proxies stay outside, a word for GitHub and an alias count."""
+    machine = unwrapped_machine
     login = base64.b64encode(b"dev:hush").decode()
     (machine.product.home / ".gitconfig").write_text(
         '[url "git@github.com:"]\n\tpushInsteadOf = https://github.com/\n\tinsteadOf = gh:\n'

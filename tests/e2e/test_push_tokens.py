@@ -47,7 +47,8 @@ def test_however_it_ends(wrapped_machine: PushMachine, script: str, number: int,
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_without_a_push(machine: PushMachine, kill: bool) -> None:
+def test_without_a_push(unwrapped_machine: PushMachine, kill: bool) -> None:
+    machine = unwrapped_machine
     with machine.start("kill -9 $$" if kill else "exec sleep 1000") as running:
         if not kill:
             running.process.terminate()
@@ -69,7 +70,7 @@ def test_a_push_that_github_does_not_take(wrapped_machine: PushMachine) -> None:
     [[(_, _, _, said)]] = outcomes(done)
     assert said.startswith("the session was closed"), said
     assert list(machine.refs()) == ["main"]
-    machine.settled(done, write=1)
+    machine.settled(done, write=1, stuck=True)
 
 
 def test_killing_git_in_the_middle(wrapped_machine: PushMachine) -> None:
@@ -131,24 +132,16 @@ def test_a_token_that_cannot_be_revoked(wrapped_machine: PushMachine) -> None:
 # --- GitHub in trouble at the start ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trouble", ["closed", "cut", "unknown", "other permissions"])
+@pytest.mark.parametrize("trouble", ["closed", "cut"])
 def test_opening_without_github(wrapped_machine: PushMachine, trouble: str) -> None:
     """The session opens without a token, says so and has it on record; what it cannot do then has a sentence."""
     machine = wrapped_machine
-    settings, faults = machine.product.settings["github"], machine.forge.faults
-    match trouble:
-        case "closed":
-            settings["api_url"] = "http://forge.test:1/api/v3"
-            sentence, detail = "GitHub cannot be reached", "All connection attempts failed"
-        case "cut":
-            faults.set(Point.MINT, Fault(cut_answer=5))
-            sentence, detail = "the connection to GitHub broke", "RemoteProtocolError"
-        case "unknown":
-            settings["app_id"] = "nobody"
-            sentence, detail = "GitHub knows no App of this number or client id: check github.app_id", ""
-        case _:
-            faults.echo_permissions = {"contents": "write", "metadata": "read"}
-            sentence, detail = "GitHub's answer to the request for a token is refused", ""
+    if trouble == "closed":
+        machine.product.settings["github"]["api_url"] = "http://forge.test:1/api/v3"
+        sentence, detail = "GitHub cannot be reached", "All connection attempts failed"
+    else:
+        machine.forge.faults.set(Point.FIND, Fault(cut_answer=5))
+        sentence, detail = "the connection to GitHub broke", "RemoteProtocolError"
     ran = machine.run("echo works", PUSH, "git ls-remote origin", "env | grep -c ^GH_TOKEN")
     assert [step.status for step in ran.steps] == [0, 128, 128, 1], ran.steps
     assert ran[0].lines == ["works"]
@@ -159,10 +152,8 @@ def test_opening_without_github(wrapped_machine: PushMachine, trouble: str) -> N
     assert ran[2].lines[0].startswith(f"agent-gateway: {sentence}")
     assert "terminal prompts disabled" in ran[2].said
     assert codes(ran.done) == ["github_unavailable"]
-    failed = [one["reason"] for one in records(ran.done, "token") if one["state"] == "mint_failed"]
-    minted = [one["reason"] for one in records(ran.done, "token") if one["state"] == "minted"]
-    assert [reason.startswith(sentence) for reason in failed + minted] == [True], (failed, minted)
-    assert all(token.revoked for token in machine.forge.tokens.minted) or trouble == "cut"
+    [failed] = records(ran.done, "token")
+    assert failed["state"] == "mint_failed" and failed["reason"].startswith(sentence)
     assert machine.spilt() == []
 
 

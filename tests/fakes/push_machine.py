@@ -208,10 +208,11 @@ class PushMachine:
         """The texts of the tokens that were minted, of that kind if one is named."""
         return [token.value for token in self.forge.tokens.minted if kind in ("", token.kind.value)]
 
-    def settled(self, done: Done, *, read: int = 1, write: int = 0) -> None:
+    def settled(self, done: Done, *, read: int = 1, write: int = 0, stuck: bool = False) -> None:
         """Exactly so many tokens of each kind were minted and revoked, that is what the log says, and nothing is left
-        of the session: no token, no temporary file, no text of a token in anything that was written."""
-        assert self.forge.wait_until_idle()
+        of the session: no token, no temporary file, no text of a token in anything that was written. `stuck`: the
+        forge was told not to read on, so it does not notice that anybody has gone."""
+        assert stuck or self.forge.wait_until_idle()
         assert not self.forge.tokens.live, "a token outlived its session"
         expected = Counter({"read": read, "write": write})
         minted = Counter(token.kind.value for token in self.forge.tokens.minted)
@@ -242,6 +243,7 @@ def at_work(product: Product, folder: Path, url: str = ADDRESS) -> Iterator[Push
     with push_machine(product, folder) as machine:
         machine.create()
         machine.git("remote", "add", "origin", url)
+        machine.git("config", "core.compression", "0")  # of random bytes nothing is gained but time
         machine.start_from()
         yield machine
 

@@ -96,6 +96,43 @@ def test_pieces_do_not_matter(names: list[bytes], size: int) -> None:
         assert (b" " + name in whole) is not name.startswith(b"refs/pull/")
 
 
+# As it comes -> as receive-pack writes it; nothing where it lists no such ref.
+LINES = {
+    pkt(ONE + b" refs/heads/main\n"): pkt(ONE + b" refs/heads/main\n"),
+    pkt(ONE + b" refs/heads/main"): pkt(ONE + b" refs/heads/main\n"),
+    b"003D" + ONE + b" refs/heads/main\n": pkt(ONE + b" refs/heads/main\n"),
+    pkt(TWO + b" refs/heads/l\xc3\xb6we\n"): pkt(TWO + b" refs/heads/l\xc3\xb6we\n"),
+    pkt(ONE + b" refs/pulled\n"): pkt(ONE + b" refs/pulled\n"),
+    pkt(ONE + b" refs/tags/v1 peeled:" + TWO + b"\n"): pkt(ONE + b" refs/tags/v1\n"),
+    pkt(ONE + b" refs/tags/v1^{}\n"): b"",
+    pkt(ONE + b" refs/pull/1/head\n"): b"",
+    pkt(ONE + b" refs/pull/\n"): b"",
+    pkt(ONE + b" refs/\n"): b"",
+    pkt(ONE + b" refs/heads/\x01\n"): b"",
+    pkt(ONE + b" refs/heads/\x7f\n"): b"",
+    pkt(ONE + b" HEAD\n"): b"",
+}
+
+
+@given(st.lists(st.sampled_from(sorted(LINES)), max_size=9), st.integers(1, 200))
+def test_line_by_line(lines: list[bytes], size: int) -> None:
+    """Most lines are taken over as they are, several at a time; nothing else comes of that."""
+    listing = Advertisement("sha1")
+    first = pkt(TWO + b" refs/heads/first\n")
+    data = first + b"".join(lines) + FLUSH
+    pieces = [listing.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    assert b"".join(pieces) == made(first[4:])[: -len(FLUSH)] + b"".join(LINES[line] for line in lines)
+
+
+@pytest.mark.parametrize("length", [b"0039", b"003c", b"003f", b"0004", b"fff1", b"000g"])
+def test_a_length_that_is_not_the_lines(length: bytes) -> None:
+    good = pkt(ONE + b" refs/heads/main\n")
+    listing = Advertisement("sha1")
+    with pytest.raises(AdvertisementError):
+        listing.feed(good + length + good[4:] + good + FLUSH)
+        listing.finish()
+
+
 def test_the_request() -> None:
     agent = pkt(f"agent={OWN_AGENT}\n".encode())
     assert list_refs_request("sha256") == (
