@@ -22,6 +22,10 @@ from gateway.session import Session
 INTERNAL: Final = Decision(
     Verdict.DENY, "built-in", "the gateway could not decide or record this, so it is refused", Code.INTERNAL
 )
+# Requests turned away before their refs are known that have records of their own, in a second of a session.
+_TURNED_AWAY: Final = 50
+_MANY: Final = "further requests of the same second were turned away, each for its own reason"
+
 _log = logging.getLogger(__name__)
 
 
@@ -88,6 +92,16 @@ class PushCounts:
     refused: int = 0
 
 
+@dataclass(slots=True)
+class _Turned:
+    """Requests of one session that were turned away in one second. Changes: `more` are those without a record."""
+
+    second: int
+    session: Session
+    count: int = 0
+    more: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class PushQuestion:
     """What a person is asked about a push: one line, and exactly what it is."""
@@ -104,6 +118,7 @@ class PushAuthorizer:
     approvals: Approvals
     now: Callable[[], datetime]
     _counts: dict[str, PushCounts] = field(default_factory=dict)
+    _turned: dict[str, _Turned] = field(default_factory=dict)
     _lost: int = 0
 
     def judge(self, session: Session, requests: Sequence[PushRequest]) -> tuple[Decision, ...]:
@@ -128,8 +143,34 @@ class PushAuthorizer:
             counts.forwarded += 1
         else:
             counts.refused += 1
+        if not record.refs and not record.forwarded and self._is_one_of_many(session):
+            return True
+        return self._write(session, _fields(record))
+
+    def flush(self, session_id: str) -> None:
+        """Writes what was counted and not recorded one by one."""
+        turned = self._turned.pop(session_id, None)
+        if turned is not None and turned.more:
+            fields = _fields(PushRecord("", code=PushCode.LIMIT, reason=_MANY))
+            self._write(turned.session, {**fields, "count": turned.more})
+
+    def _is_one_of_many(self, session: Session) -> bool:
+        """Whether a request that came to nothing is counted only: an agent that asks again and again must not fill the
+        disk with it. The first ones of a second have their records, the rest of it one for all."""
+        second = int(self.now().timestamp())
+        turned = self._turned.get(session.id)
+        if turned is None or turned.second != second:
+            self.flush(session.id)
+            turned = self._turned[session.id] = _Turned(second, session)
+        turned.count += 1
+        if turned.count <= _TURNED_AWAY:
+            return False
+        turned.more += 1
+        return True
+
+    def _write(self, session: Session, fields: Mapping[str, object]) -> bool:
         try:
-            self.log.append(AuditEvent(EventKind.PUSH, _fields(record), session))
+            self.log.append(AuditEvent(EventKind.PUSH, fields, session))
         except AuditError as error:
             if not self._lost:
                 _log.error("records of pushes are lost, and none is forwarded meanwhile: %s", error)
@@ -146,6 +187,7 @@ class PushAuthorizer:
 
     def forget(self, session_id: str) -> None:
         """Drops a closed session's counts."""
+        self.flush(session_id)
         self._counts.pop(session_id, None)
 
 

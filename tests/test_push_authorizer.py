@@ -136,3 +136,42 @@ def test_a_log_that_has_recovered(doors: Doors, caplog: pytest.LogCaptureFixture
     assert not doors.door.record(session(), bad)
     assert doors.door.record(session(), PushRecord("acme/widget"))
     assert "1 of pushes were lost" in caplog.text
+
+
+def turn_away(doors: Doors, times: int) -> None:
+    for _ in range(times):
+        assert doors.door.record(session(), PushRecord("acme/widget", code=PushCode.NOT_LINKED, reason="no"))
+
+
+def test_many_requests_that_came_to_nothing_are_counted(doors: Doors) -> None:
+    """An agent that asks in a loop does not fill the disk; nothing is lost of how often it did."""
+    turn_away(doors, 60)
+    assert len(doors.records()) == 50
+    doors.now[0] += timedelta(seconds=1)
+    turn_away(doors, 1)
+    counted, next_one = doors.records()[50:]
+    assert (counted["code"], counted["count"], counted["session"]) == ("limit", 10, "s1")
+    assert next_one["code"] == "not_linked"
+    assert "count" not in next_one
+    assert doors.door.counts("s1").refused == 61
+
+
+def test_what_was_counted_is_written_at_the_end(doors: Doors) -> None:
+    turn_away(doors, 53)
+    doors.door.flush("s1")
+    doors.door.flush("s1")
+    assert [record.get("count") for record in doors.records()[49:]] == [None, 3]
+
+
+def test_pushes_whose_refs_are_known_have_each_a_record(doors: Doors) -> None:
+    outcome = RefOutcome("refs/heads/main", OLD, NEW, UpdateKind.FORCE, Verdict.DENY, "r", "no", "no")
+    for _ in range(120):
+        assert doors.door.record(session(), PushRecord("acme/widget", (outcome,)))
+    assert len(doors.records()) == 120
+
+
+def test_other_sessions_are_counted_by_themselves(doors: Doors) -> None:
+    turn_away(doors, 60)
+    other = Session("s2", SandboxStamp("none", "existing-only"), rules_for(), "secret2", rules=RULES)
+    assert doors.door.record(other, PushRecord("", code=PushCode.WRONG_SECRET))
+    assert doors.records()[-1]["session"] == "s2"

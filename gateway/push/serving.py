@@ -100,6 +100,7 @@ class PushGateway:
             task.cancel()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
+        self._context.door.flush(self._context.session.id)
 
     # --- What the handler asks --------------------------------------------------------------------
 
