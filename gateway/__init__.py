@@ -2,15 +2,19 @@
 
 cli.py         argv, environment, exit status; imports the rest when it is needed
 run.py         composition root of `run`: config, wrap, session, proxies, command, teardown
+github_half.py the App, the tokens and the push gateway of a session, put together for `run`
 terminal.py    where the command stands on a terminal, and the terminal as it was; signals.py passes signals on
-demo.py        `demo`: the main job against targets of its own on loopback
+demo.py        `demo`: the main job against targets of its own on loopback; demo_push.py its pushes
 config/        YAML into frozen values, every problem at once
 allowlists.py  reads the shipped lists
 session.py     Session, Sessions; lifecycle.py opens and closes them
-authorizer.py  the door: decides and records; audit.py is the log behind it
-policy/        pure: hosts, addresses, lists, limits, egress -> Decision
+authorizer.py  the door: decides and records (push_authorizer.py for pushes); audit.py is the log behind it
+policy/        pure: hosts, addresses, lists, limits, rules, refs -> Decision
 proxy/         enforcement point 1: mitmproxy, HTTP and SOCKS5
+push/          enforcement point 2: reads pushes, judges each ref, forwards with a token of its own
+credentials/   the App's tokens: minted, lent, revoked, recorded
 api/           what a wrapped process may ask of the gateway itself
+forge/         a GitHub in small for the demo and the tests; nothing of the gateway's own way imports it
 ../sandbox/    the launcher: native wrap, environment, stub
 """
 
