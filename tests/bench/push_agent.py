@@ -64,8 +64,18 @@ def drain(read: Callable[[], bytes]) -> tuple[int, str]:
     return size, tail.decode("utf-8", "replace")
 
 
+def stand_apart() -> None:
+    """In a session of its own, which the kernel gives a share of its own (sched(7), autogroup): inside a wrap it has
+    one, and on a busy machine that would count for the gateway."""
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # it leads one already
+
+
 def main() -> None:
     """Works until standard input ends."""
+    stand_apart()
     print(json.dumps({"program": sys.executable}), flush=True)
     for line in sys.stdin:
         work = json.loads(line)

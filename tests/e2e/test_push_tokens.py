@@ -248,7 +248,7 @@ def test_no_room_for_the_log(wrapped_machine: PushMachine) -> None:
     machine = wrapped_machine
     script = f"""
     {PUSH} && echo pushed
-    curl -s -o /dev/null "$AGENT_GATEWAY_URL/git/github.com/acme/none/[1-200]"
+    curl -s -o /dev/null "http://refused.test/[1-180]"
     git push origin agent/work:agent/late; echo $?
     git push origin agent/work:main; echo $?
     """
