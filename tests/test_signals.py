@@ -200,6 +200,7 @@ def test_stopped_and_continued(tmp_path: Path, way: tuple[str, ...]) -> None:
         shown.see(b"Stopped")
         shown.see(PROMPT)
         shown.type(b"fg\n")
+        shown.see(b"talk.py")  # the shell says what it continues: from here on the keys are the command's
         shown.type(b"word\n")
         shown.see(b"got WORD")
         shown.see(b"answered 403")
