@@ -18,6 +18,7 @@ from tests.fakes.console import (
     end,
     hear,
     terminal,
+    wait_until_stopped,
     watched,
 )
 from tests.source_tree import ROOT
@@ -199,8 +200,8 @@ def test_stopped_and_continued(tmp_path: Path, way: tuple[str, ...]) -> None:
         shown.type(b"\x1a")
         shown.see(b"Stopped")
         shown.see(PROMPT)
+        wait_until_stopped(shown.process.pid, "talk.py")
         shown.type(b"fg\n")
-        shown.see(b"talk.py")  # the shell says what it continues: from here on the keys are the command's
         shown.type(b"word\n")
         shown.see(b"got WORD")
         shown.see(b"answered 403")

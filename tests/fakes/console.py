@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -166,6 +167,23 @@ def descendants(root: int) -> list[int]:
         found += below
         pending += below
     return found
+
+
+def wait_until_stopped(root: int, program: str) -> None:
+    """Waits until the process below `root` whose last argument is this is stopped. A shell takes a job for stopped as
+    soon as its first process is; the others may be about to, and one that reads the terminal would still take what is
+    typed."""
+    (pid,) = (pid for pid in descendants(root) if _last_argument(pid) == program)
+    given_up = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < given_up, f"{program} does not stop"
+        os.sched_yield()
+
+
+def _last_argument(pid: int) -> str:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    # Not the launcher, whose arguments end alike.
+    return "" if b"run" in words else words[-1].decode(errors="replace")
 
 
 @contextmanager
