@@ -3,7 +3,7 @@
 Composition only. Without an App all of it is there as well, and refuses with the reason.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,10 +57,12 @@ async def github_half(
     left: list[str],
     *,
     opening: float = OPENING,
+    is_protected: Callable[[str], bool] | None = None,
 ) -> AsyncIterator[GitHubHalf]:
     """The half for the time of the block. At its end pushes are cut and every token is revoked; what could not be is
     said in `left`. `authority` is the forge's HOST[:PORT], `spool_folder` where pushes wait that cannot go on yet:
-    below the system's folder for temporary files they might lie in memory. `opening`: seconds that GitHub has."""
+    below the system's folder for temporary files they might lie in memory. `opening`: seconds that GitHub has.
+    `is_protected`: whether the session may not write a path of its repository."""
     async with AsyncExitStack() as stack:
         client = make_client(config.egress.hosts, config.egress.upstream_proxy)
         stack.push_async_callback(client.aclose)
@@ -87,6 +89,7 @@ async def github_half(
             linked=repositories.all,
             sessions=sessions,
             spool_folder=spool_folder,
+            is_protected=is_protected,
         )
         stack.push_async_callback(gateway.close)
         credential = GitCredential(session.secret, authority, gateway.read_credential, gateway.fault)

@@ -43,9 +43,11 @@ def open_session(
     *,
     kept: Sequence[str] = (),
     dropped: Sequence[str] = (),
+    chosen: Sequence[str] = (),
 ) -> Session:
-    """Registers a session and records it. `kept` and `dropped` are names of environment variables, never values.
-    ValueError when the id is live; AuditError when it cannot be recorded (then it is not open)."""
+    """Registers a session and records it. `kept`, `dropped` and `chosen` (what the user set) are names of variables in
+    the environment, never values. ValueError when the id is live; AuditError when it cannot be recorded (then it is
+    not open)."""
     session = Session(
         id=request.id,
         sandbox=request.sandbox,
@@ -66,6 +68,7 @@ def open_session(
         "network": session.egress.network,
         "environment_kept": sorted(kept),
         "environment_dropped": sorted(dropped),
+        "environment_set": sorted(chosen),
     }
     try:
         log.append(AuditEvent(EventKind.SESSION, fields, session))
@@ -75,15 +78,12 @@ def open_session(
     return session
 
 
-def record_violation(session: Session, log: AuditLog, target: str, told: str) -> None:
-    """Records what a wrapped process left behind against the file rules: the path, and the line that tells of it."""
-    fields = {
-        "action": "file-write-create",
-        "target": target,
-        "rule": "file_rules",
-        "raw": told,
-        "count": 1,
-    }
+def record_violation(
+    session: Session, log: AuditLog, *, action: str, target: str, rule: str, raw: str, count: int = 1
+) -> None:
+    """Records what the wrap refused, or found done against its rules: `raw` is the line that tells of it. AuditError
+    when it cannot be recorded."""
+    fields = {"action": action, "target": target, "rule": rule, "raw": raw, "count": count}
     log.append(AuditEvent(EventKind.VIOLATION, fields, session))
 
 

@@ -71,6 +71,7 @@ class PushRecord:
     """What the log keeps of one push. `repository` is "owner/name" as far as it is known, `bytes` those of the body.
 
     `forwarded` is True once anything was sent to GitHub with a write token. `reason` is for the push as a whole.
+    `deleted` are files that it took away and that the session may not write; `deleted_unknown`: there may be more.
     """
 
     repository: str
@@ -82,6 +83,8 @@ class PushRecord:
     reason: str = ""
     agent: str = ""
     forwarded: bool = False
+    deleted: Sequence[str] = ()
+    deleted_unknown: bool = False
 
 
 @dataclass(slots=True)
@@ -214,4 +217,8 @@ def _fields(record: PushRecord) -> dict[str, object]:
     for name, value in (("code", record.code.value), ("reason", record.reason), ("client", record.agent)):
         if value:
             fields[name] = value
+    if record.deleted:
+        fields["deleted_protected"] = list(record.deleted)
+    if record.deleted_unknown:
+        fields["deleted_unknown"] = True
     return fields

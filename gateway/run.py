@@ -9,13 +9,13 @@ import contextlib
 import logging
 import os
 import resource
-import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,18 +23,27 @@ from gateway.approvals import Approvals
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.authorizer import Authorizer, Counts
 from gateway.errors import AuditError, GatewayError
+from gateway.foreground import run_command
 from gateway.garbage import settle_garbage
 from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session, record_violation
 from gateway.log_sync import synced
-from gateway.plan import Plan, RunOptions, make_plan
+from gateway.options import RunOptions
+from gateway.plan import Plan, make_plan
 from gateway.policy.wording import printable
 from gateway.push_authorizer import PushAuthorizer, PushCounts
-from gateway.session import ProcessGroup, Session, Sessions
+from gateway.session import Profile, Session, Sessions
 from gateway.signals import Signals
 from gateway.talk import log_to_stderr
 from gateway.terminal import find_group, terminal_kept
+from gateway.violations import Violations
 from sandbox.backends.base import Running
 from sandbox.env import Environment, build_environment
+from sandbox.events import SandboxViolation
+from sandbox.filerules import FileRules
+from sandbox.seeding import seed
+from sandbox.sharing import make_space_folders
+from sandbox.terminal_env import terminal_environment
+from sandbox.tracked import ProtectedPaths
 
 if TYPE_CHECKING:
     from gateway.api.agent import Malformed, Route
@@ -42,8 +51,6 @@ if TYPE_CHECKING:
 
 # Descriptors this process may need: two per tunnel, four per hot pair of pipes, for as many tunnels as limits allow.
 _DESCRIPTORS: Final = 65_536
-# What ends a command that has not started yet.
-_ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 _log = logging.getLogger(__name__)
 
@@ -56,25 +63,29 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         group = find_group()  # before there are processes of our own, whose ends take their time
         plan = make_plan(options, environ)
         plan = replace(plan, spec=replace(plan.spec, group=group))
-        imports = threading.Thread(target=_import_slowly, name="imports", daemon=True)
+        imports = threading.Thread(target=_import_slowly, args=(plan,), name="imports", daemon=True)
         imports.start()
         _make_state_directory(plan.spec.state_dir)
         key = _app_key(plan)
         log = _open_log(plan)
         stack.callback(_close_log, log)
         stack.enter_context(terminal_kept())
-        running = plan.choice.backend.launch(plan.spec)
-        stack.callback(running.destroy)
+        if plan.choice.log:
+            _log.info("%s", plan.choice.log)
+        notes = _make_folders(plan)
+        backend, violations = plan.choice.backend, Violations()
+        running = backend.launch(plan.spec, violations)
+        stack.callback(backend.destroy, running)
         _say(plan.choice.line)
-        for note in (*plan.notes, *running.notes):
+        for note in (*plan.notes, *notes, *running.notes):
             _say(f"agent-gateway: {note}")
         _raise_descriptor_limit()
         imports.join()
-        end = _in_loop(_serve(plan, environ, log, running, signals, key))
+        end = _in_loop(_serve(plan, environ, log, running, violations, signals, key))
     for line in end.left:
         _say(f"agent-gateway: {line}")
     if not options.quiet:
-        _say(_closing_line(end, len(running.findings), log))
+        _say(_closing_line(end, violations.count + len(running.findings), log))
     return end.status
 
 
@@ -93,14 +104,11 @@ async def _serve(
     environ: Mapping[str, str],
     log: AuditLog,
     running: Running,
+    violations: Violations,
     signals: Signals,
     key: "PrivateKeyFile | None",
 ) -> _End:
-    """The session's life."""
-    from gateway.github_half import github_half
-    from gateway.proxy.proxies import Proxies
-    from gateway.proxy.workers import usable_cores
-
+    """The session's life. A person's own shell is recorded, and that is all."""
     door = Authorizer(log, time.monotonic)
     push_door = PushAuthorizer(log, Approvals(log, time.monotonic, plan.config.approvals.timeout), _now)
     sessions = Sessions()
@@ -110,8 +118,36 @@ async def _serve(
         environment = _environment(plan, environ, running, secret)
         session = _open_session(plan, environment, secret, sessions, log)
         ending = _Ending()
-        stack.callback(ending.close, session, sessions, log, running)
-        stack.callback(running.destroy)
+        stack.callback(ending.close, session, sessions, log, running, violations)
+        stack.callback(plan.choice.backend.destroy, running)
+        violations.attach(partial(_record, session, log))
+        end = _End(125, door.counts(session.id), push_door.counts(session.id))
+        if plan.spec.profile is Profile.AGENT:
+            gateway = _gateway(plan, running, session, sessions, door, push_door, key, end)
+            token = await stack.enter_async_context(gateway)
+            environment = _environment(plan, environ, running, secret, token)
+        settle_garbage()
+        ending.status = end.status = await run_command(plan, running, environment, signals)
+        return end
+
+
+@asynccontextmanager
+async def _gateway(
+    plan: Plan,
+    running: Running,
+    session: Session,
+    sessions: Sessions,
+    door: Authorizer,
+    push_door: PushAuthorizer,
+    key: "PrivateKeyFile | None",
+    end: _End,
+) -> AsyncIterator[str]:
+    """An agent's ways out: proxies, push gateway and agent API. Gives the read-only token, empty for none."""
+    from gateway.github_half import github_half
+    from gateway.proxy.proxies import Proxies
+    from gateway.proxy.workers import usable_cores
+
+    async with AsyncExitStack() as stack:
         proxies = await stack.enter_async_context(Proxies(door, cores=usable_cores()))
         ports = running.endpoints
         own = frozenset({ports.http_port, ports.socks_port, ports.gateway_port})
@@ -120,10 +156,10 @@ async def _serve(
             plan.config.egress.limits,
             running.http,
             running.socks,
-            own_ports=own if running.backend == "none" else frozenset(),
+            own_ports=own if running.handle.backend == "none" else frozenset(),
             upstream_proxy=plan.config.egress.upstream_proxy,
         )
-        end = _End(125, door.counts(session.id), push_door.counts(session.id))
+        protected = _protected_paths(plan, running)
         half = await stack.enter_async_context(
             github_half(
                 plan.config,
@@ -135,65 +171,22 @@ async def _serve(
                 plan.authority,
                 Path(plan.spec.state_dir),
                 end.left,
+                is_protected=protected,
             )
         )
-        for note in half.notes:
+        tracked = await asyncio.to_thread(protected.note, plan.spec.search_path) if protected else ""
+        for note in filter(None, (*half.notes, tracked)):
             _say(f"agent-gateway: {note}")
-        environment = _environment(plan, environ, running, secret, half.read_token)
         await stack.enter_async_context(_agent_api(running, half.routes, half.malformed))
-        settle_garbage()
-        ending.status = end.status = await _command(plan, running, environment, signals)
-        return end
+        yield half.read_token
 
 
-async def _command(plan: Plan, running: Running, environment: Environment, signals: Signals) -> int:
-    """Starts the command, passes signals on, and waits for its end. GatewayError when the gateway fails before that."""
-    loop = asyncio.get_running_loop()
-    stopped: asyncio.Future[int] = loop.create_future()
-    started = False
-    apart = plan.spec.group in (
-        ProcessGroup.OWN,
-        ProcessGroup.SESSION,
-    )  # the terminal's keys do not reach CMD
-
-    def pass_on(number: int, from_terminal: bool) -> None:
-        if started:
-            if apart or not from_terminal:
-                running.signal(number)
-        elif number in _ENDING and not stopped.done():
-            stopped.set_result(128 + number)
-
-    failure = _failure_of(loop)
-    signals.attach(loop, pass_on)
-    try:
-        await asyncio.sleep(0)  # lets signals that came while we set up arrive first
-        if stopped.done():
-            return stopped.result()
-        running.start(plan.options.command, environment.values, plan.workdir, signals.ignored)
-        started = True
-        over = asyncio.ensure_future(asyncio.to_thread(running.wait))
-        await asyncio.wait((over, failure), return_when=asyncio.FIRST_COMPLETED)
-        if not over.done():
-            raise failure.result()
-        return over.result()
-    finally:
-        signals.detach()
-
-
-def _failure_of(loop: asyncio.AbstractEventLoop) -> "asyncio.Future[GatewayError]":
-    """What comes when a callback of the loop raises. A connection answers for itself (`proxy/reactor.py`): this is the
-    gateway's own machinery, deadlines among it, and without it no command may go on."""
-    failure: asyncio.Future[GatewayError] = loop.create_future()
-
-    def notice(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        loop.default_exception_handler(context)
-        if "handle" in context and not failure.done():
-            failure.set_result(
-                GatewayError("the gateway failed, so the command was killed", "the error stands above")
-            )
-
-    loop.set_exception_handler(notice)
-    return failure
+def _protected_paths(plan: Plan, running: Running) -> ProtectedPaths | None:
+    """What may not be written of the worktree's repository; None where no file rules are in force."""
+    spec = plan.spec
+    if running.handle.backend == "none" or not plan.worktree:
+        return None
+    return ProtectedPaths(plan.worktree, FileRules(spec.deny_write, spec.allow_write))
 
 
 class _Ending:
@@ -202,15 +195,37 @@ class _Ending:
     def __init__(self) -> None:
         self.status: int | None = None
 
-    def close(self, session: Session, sessions: Sessions, log: AuditLog, running: Running) -> None:
+    def close(
+        self, session: Session, sessions: Sessions, log: AuditLog, running: Running, violations: Violations
+    ) -> None:
         """The last thing of a session; a log that says no is said loudly, since nothing else can be done."""
         try:
+            violations.detach()
             for finding in running.findings:
                 _say(f"agent-gateway: {finding}")
-                record_violation(session, log, finding.path, str(finding))
+                record_violation(
+                    session,
+                    log,
+                    action="file-write-create",
+                    target=finding.path,
+                    rule="file_rules",
+                    raw=str(finding),
+                )
             close_session(session, sessions, log, exit_status=self.status)
         except AuditError as error:
             _log.error("the end of the session is not recorded: %s", error)
+
+
+def _record(session: Session, log: AuditLog, violation: SandboxViolation) -> None:
+    record_violation(
+        session,
+        log,
+        action=violation.action,
+        target=violation.target,
+        rule=violation.rule,
+        raw=violation.raw,
+        count=violation.count,
+    )
 
 
 def _in_loop[T](main: Coroutine[Any, Any, T]) -> T:
@@ -225,12 +240,17 @@ def _environment(
     plan: Plan, environ: Mapping[str, str], running: Running, secret: str, github_token: str = ""
 ) -> Environment:
     """The command's environment; what --env and the config ask for is in the plan."""
+    if plan.spec.profile is Profile.TERMINAL:
+        is_wrapped = running.handle.backend != "none"
+        return terminal_environment(
+            environ, is_wrapped=is_wrapped, pass_names=plan.passed, set_values=plan.set_values
+        )
     inside = running.inside
     return build_environment(
         environ,
         endpoints=running.endpoints,
         session_id=plan.session_id,
-        backend=running.backend,
+        backend=running.handle.backend,
         secret=secret,
         home=inside.home,
         path=inside.path,
@@ -238,7 +258,7 @@ def _environment(
         git_config=inside.git_config,
         connect=inside.connect,
         roots=inside.roots,
-        tools=inside.variables,
+        tools={**inside.variables, **(plan.managed.variables if plan.managed else {})},
         pass_names=plan.passed,
         set_values=plan.set_values,
         git=plan.spec.git,
@@ -257,12 +277,20 @@ def _open_session(
         sandbox=plan.choice.stamp,
         secret=secret,
         workspace=plan.options.workspace,
-        agent=plan.options.agent or "",
+        space=plan.spec.space_id,
+        agent=plan.spec.agent_id,
         mode=plan.spec.mode,
         worktree=plan.worktree,
         rules=plan.config.rule_set,
     )
-    return open_session(request, sessions, log, kept=environment.kept, dropped=environment.dropped)
+    return open_session(
+        request,
+        sessions,
+        log,
+        kept=environment.kept,
+        dropped=environment.dropped,
+        chosen=environment.chosen,
+    )
 
 
 def _open_log(plan: Plan) -> AuditLog:
@@ -281,8 +309,8 @@ def _close_log(log: AuditLog) -> None:
 
 
 def _app_key(plan: Plan) -> "PrivateKeyFile | None":
-    """The App's key, looked at before anything is started; None without an App."""
-    if plan.config.github.app_id is None:
+    """The App's key, looked at before anything is started; None without an App, and where nobody would use it."""
+    if plan.config.github.app_id is None or plan.spec.profile is Profile.TERMINAL:
         return None
     from gateway.github_half import read_app_key
 
@@ -304,10 +332,20 @@ async def _agent_api(
         await close_agent_api(server)
 
 
-def _import_slowly() -> None:
-    """What takes longest to import, while the wrap comes up; `_serve` and `_agent_api` find it done."""
+def _import_slowly(plan: Plan) -> None:
+    """What takes longest to import, while the wrap comes up; `_gateway` and `_agent_api` find it done."""
+    if plan.spec.profile is Profile.TERMINAL:
+        return
     import gateway.github_half  # noqa: F401  (imported to be there)
     import gateway.proxy.proxies  # noqa: F401  (imported to be there)
+
+
+def _make_folders(plan: Plan) -> tuple[str, ...]:
+    """What the wrap is to show of the product's own state: a space's folders, an agent's directory. Notes for the
+    user."""
+    if plan.space is not None:
+        make_space_folders(plan.space)
+    return seed(plan.managed) if plan.managed is not None else ()
 
 
 def _make_state_directory(path: str) -> None:

@@ -17,6 +17,20 @@ class FileRules(StrEnum):
     EXISTING_ONLY = "existing-only"
 
 
+class Bridge(StrEnum):
+    """How the listeners come out of the sandbox on Linux."""
+
+    HANDOVER = "handover"
+    SOCAT = "socat"
+
+
+class Profile(StrEnum):
+    """For whom the wrap is: an agent, whose network is an allowlist, or a person's own shell."""
+
+    AGENT = "agent"
+    TERMINAL = "terminal"
+
+
 class ProcessGroup(StrEnum):
     """Where the command stands among the host's processes: whom `kill(0)` inside would reach."""
 

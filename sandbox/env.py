@@ -38,11 +38,13 @@ GITHUB_CLOUD = ".ghe.com"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What CMD gets, and the names of the host's variables that were kept and dropped (never their values)."""
+    """What CMD gets, and names for the record, never values: the host's variables that were kept and dropped, and what
+    the user chose to set."""
 
     values: Mapping[str, str] = field(repr=False)
     kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
 
 
 class Names:
@@ -61,8 +63,9 @@ _PASSED = Names(lists.PASSED)
 _PROGRAMS = Names(lists.PROGRAMS)
 _LOCATIONS = Names(lists.LOCATIONS)
 _PROVIDERS = Names(lists.MODEL_PROVIDERS)
+_NOT_PROVIDERS = Names(lists.NOT_MODEL_PROVIDERS)
 _NEVER_SET = Names(lists.LOADER_INJECTION, lists.GIT_INJECTION)
-_NEVER_PASSED = Names(lists.INTERPRETER_INJECTION, lists.PLACES)
+_NEVER_PASSED = Names(lists.INTERPRETER_INJECTION, lists.PLACES, lists.SOCKETS)
 _PROXIES = Names(lists.PROXIES)
 _OWN = Names(lists.OWN)
 _CREDENTIALS = Names(lists.CREDENTIALS)
@@ -132,7 +135,8 @@ def build_environment(
         "AGENT_GATEWAY_SECRET": secret,
     }
     kept = sorted({*passed, *named} - set(lists.PLACES))
-    return Environment(values, tuple(kept), tuple(sorted(set(host) - set(kept) - set(lists.PLACES))))
+    dropped = sorted(set(host) - set(kept) - set(lists.PLACES))
+    return Environment(values, tuple(kept), tuple(dropped), tuple(sorted(chosen)))
 
 
 def refuse_name(name: str) -> None:
@@ -153,13 +157,23 @@ def _is_passed(name: str, value: str, roots: Collection[str]) -> bool:
         return False
     if name in _LOCATIONS:
         return any(value == root or value.startswith(root.rstrip("/") + "/") for root in roots)
-    if name in _PROVIDERS:
+    if is_model_provider(name):
         return True
     if name in _PROGRAMS:
         return PLAIN_PROGRAM(value) is not None
-    if name not in _PASSED or (name in _CREDENTIALS and name not in _NOT_CREDENTIALS):
-        return False
-    return _CREDENTIAL_VALUE(value) is None
+    return name in _PASSED and not is_credential(name, value)
+
+
+def is_model_provider(name: str) -> bool:
+    """Whether a variable is for the agent's own model, which it cannot work without."""
+    return name in _PROVIDERS and name not in _NOT_PROVIDERS
+
+
+def is_credential(name: str, value: str) -> bool:
+    """Whether a variable says by its name, or shows by its value, that it holds a login."""
+    if name in _CREDENTIALS and name not in _NOT_CREDENTIALS:
+        return True
+    return _CREDENTIAL_VALUE(value) is not None
 
 
 def _proxy_values(endpoints: Endpoints, java_options: str) -> dict[str, str]:

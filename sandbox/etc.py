@@ -58,14 +58,20 @@ class EtcEntry:
     target: str = ""
 
 
-def view_etc(root: str = "/etc") -> tuple[EtcEntry, ...]:
-    """What of `root` is shown inside, in a stable order."""
-    budget = [ENTRY_LIMIT]
-    return tuple(entry for path in _listed(root) for entry in _open_part(path, budget, 0)[0])
+# What was looked at, and when it was last changed (ns; 0: it was not there): the view is the same as long as that is.
+# Links change only with the directory they are in.
+Seen = dict[str, int]
 
 
-def _listed(root: str) -> Iterator[str]:
+def view_etc(root: str = "/etc", seen: Seen | None = None) -> tuple[EtcEntry, ...]:
+    """What of `root` is shown inside, in a stable order. What that follows from is added to `seen`."""
+    look = _Look({} if seen is None else seen)
+    return tuple(entry for path in _listed(root, look.seen) for entry in look.open_part(path, 0)[0])
+
+
+def _listed(root: str, seen: Seen) -> Iterator[str]:
     """The paths of the list that exist."""
+    _note(root, seen)
     try:
         names = sorted(os.listdir(root))
     except OSError:
@@ -74,41 +80,59 @@ def _listed(root: str) -> Iterator[str]:
         if _LISTED(name):
             yield os.path.join(root, name)
     for listed in LISTED:
+        if "/" not in listed:
+            continue
         path = os.path.join(root, listed)
-        if "/" in listed and os.path.lexists(path) and _is_open(os.path.dirname(path)):
+        if _is_open(os.path.dirname(path), seen) and os.path.lexists(path):
             yield path
 
 
-def _is_open(folder: str) -> bool:
-    """Whether everybody may reach what is in a directory."""
+def _note(path: str, seen: Seen) -> None:
     try:
-        return bool(os.stat(folder).st_mode & stat.S_IXOTH)
+        seen[path] = os.lstat(path).st_ctime_ns
+    except OSError:
+        seen[path] = 0
+
+
+def _is_open(folder: str, seen: Seen) -> bool:
+    """Whether everybody may reach what is in a directory."""
+    _note(folder, seen)
+    try:
+        real = os.path.realpath(folder)
+        _note(real, seen)
+        return bool(os.stat(real).st_mode & stat.S_IXOTH)
     except OSError:
         return False
 
 
-def _open_part(path: str, budget: list[int], depth: int) -> tuple[list[EtcEntry], bool]:
-    """What of `path` everybody may read, and whether that is all of it (then it is one entry)."""
-    budget[0] -= 1
-    name = os.path.basename(path)
-    if budget[0] < 0 or depth > DEPTH_LIMIT or _NEVER(name.lower()):
-        return [], False
-    try:
-        mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode):
-            return [EtcEntry(path, os.readlink(path))], True
-        if stat.S_ISREG(mode):
-            return ([EtcEntry(path)], True) if mode & stat.S_IROTH else ([], False)
-        if not stat.S_ISDIR(mode) or not mode & stat.S_IROTH or not mode & stat.S_IXOTH:
+class _Look:
+    """One look, with what is left of its budget of entries."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self._left = ENTRY_LIMIT
+
+    def open_part(self, path: str, depth: int) -> tuple[list[EtcEntry], bool]:
+        """What of `path` everybody may read, and whether that is all of it (then it is one entry)."""
+        self._left -= 1
+        if self._left < 0 or depth > DEPTH_LIMIT or _NEVER(path.rpartition("/")[2].lower()):
             return [], False
-        children = [
-            _open_part(os.path.join(path, child), budget, depth + 1) for child in sorted(os.listdir(path))
-        ]
-    except OSError:
-        return [], False
-    if all(whole for _, whole in children):
-        return [EtcEntry(path)], True
-    return [entry for entries, _ in children for entry in entries], False
+        try:
+            about = os.lstat(path)
+            mode = about.st_mode
+            if stat.S_ISLNK(mode):
+                return [EtcEntry(path, os.readlink(path))], True
+            self.seen[path] = about.st_ctime_ns
+            if stat.S_ISREG(mode):
+                return ([EtcEntry(path)], True) if mode & stat.S_IROTH else ([], False)
+            if not stat.S_ISDIR(mode) or not mode & stat.S_IROTH or not mode & stat.S_IXOTH:
+                return [], False
+            children = [self.open_part(f"{path}/{child}", depth + 1) for child in sorted(os.listdir(path))]
+        except OSError:
+            return [], False
+        if all(whole for _, whole in children):
+            return [EtcEntry(path)], True
+        return [entry for entries, _ in children for entry in entries], False
 
 
 def accounts(uid: int, gid: int, name: str, home: str, shell: str) -> tuple[str, str]:

@@ -1,12 +1,15 @@
 """The file rules: which names a wrapped process may not write or read. Pure: lists and matching, no file is touched.
 
-Names are compared in lower case, since some file systems fold it. How a rule is enforced is the backend's matter;
-`masks.py` does it for what exists at launch.
+One policy for all that enforce it: `masks.py` for what exists at launch, the supervisor for what is created, Seatbelt's
+profile. Letter case and spellings that some file system takes for the same name hide nothing (`folding.py`).
+
+Who counts, strongest first: an exception of the configuration, its denials, a shipped exception, a shipped denial. An
+exception by name or by path frees that entry alone, so what lies in a denied directory stays denied, unless its own
+path is excepted.
 """
 
-import fnmatch
-import re
-from dataclasses import dataclass
+from sandbox.folding import fold, readings, written
+from sandbox.globs import Globs
 
 # Never written, wherever they stand: names whose content some program of the host obeys, or that hold secrets.
 WRITE_DENIED_NAMES = (
@@ -52,6 +55,7 @@ WRITE_DENIED_PATHS = (
     ".claude/commands",
     ".claude/agents",
     ".config/fish/config.fish",
+    ".config/fish/conf.d",
 )
 
 # Templates that belong into a repository.
@@ -64,67 +68,217 @@ GIT_DENIED = ("hooks", "config", "config.worktree", "commondir", "gitdir")
 # In a git directory's entry for a linked worktree: these say where its repository and configuration are.
 LINKED_DENIED = ("commondir", "gitdir", "config.worktree")
 
-# Not searched for the shipped names: installed packages bring keys of their own (`cacert.pem`), and a mask on one
-# of their files would make the next installation fail. What a configuration adds holds there too.
+# Installed packages bring keys of their own (`cacert.pem` in every virtual environment): below these the names that
+# follow are allowed. The search for what exists leaves them out altogether, since a mask on one of their files would
+# make the next installation fail. What a configuration adds holds there too.
 UNSEARCHED_FOLDERS = frozenset({"node_modules", "site-packages"})
+ALLOWED_AMONG_PACKAGES = ("*.key", "*.pem")
+_PACKAGE_FOLDERS = frozenset(name.encode() for name in UNSEARCHED_FOLDERS)
+
+# Folders whose verdict is kept, and the longest path that is: two megabytes at most.
+_KEPT_FOLDERS = 1024
+_KEPT_LENGTH = 512
 
 
-@dataclass(frozen=True, slots=True)
 class FileRules:
-    """The shipped lists joined with a config's. Globs without "/" are names, with "/" they are whole paths."""
+    """A configuration's lists. Globs without "/" are names, with "/" they are whole paths. A value: not to be changed.
 
-    deny_write: tuple[str, ...] = ()
-    allow_write: tuple[str, ...] = ()
-    deny_read: tuple[str, ...] = ()
+    Written out, since `dataclasses` takes longer to import than a supervisor to start.
+    """
+
+    __slots__ = ("allow_write", "deny_read", "deny_write")
+
+    def __init__(
+        self,
+        deny_write: tuple[str, ...] = (),
+        allow_write: tuple[str, ...] = (),
+        deny_read: tuple[str, ...] = (),
+    ) -> None:
+        self.deny_write = deny_write
+        self.allow_write = allow_write
+        self.deny_read = deny_read
 
 
-_WILD = re.compile(r"[*?\[]").search
+class _Place:
+    """A folder as the rules see it. `rule` is the glob that denies all that lies in it, empty for none; `paths` its
+    readings, folded (the root is empty); `written` its path for exceptions; `among_packages` whether it lies below
+    `UNSEARCHED_FOLDERS`."""
+
+    __slots__ = ("among_packages", "paths", "rule", "written")
+
+    def __init__(self, rule: str, paths: tuple[str, ...], written_path: str, among_packages: bool) -> None:
+        self.rule = rule
+        self.paths = paths
+        self.written = written_path
+        self.among_packages = among_packages
+
+
+_ROOT = _Place("", ("",), "", False)
 
 
 class NameRules:
-    """File rules ready for matching. Immutable after construction.
+    """File rules ready for matching. Changes only in what it remembers of folders.
 
-    `among_packages` are those for `UNSEARCHED_FOLDERS`: the configuration's alone, None when it adds nothing.
+    `among_packages` are those for `UNSEARCHED_FOLDERS`, where the search for what exists looks for the configuration's
+    alone; None when it adds nothing.
     """
 
     def __init__(self, rules: FileRules, shipped: bool = True) -> None:
-        names, ends = (WRITE_DENIED_NAMES, WRITE_DENIED_PATHS) if shipped else ((), ())
-        denied = (*names, *(glob for glob in rules.deny_write if "/" not in glob))
-        allowed = (*WRITE_ALLOWED_NAMES, *(glob for glob in rules.allow_write if "/" not in glob))
-        self._names = _any_of(denied)
-        self._allowed = _any_of(allowed)
-        self._paths = _any_of((*(f"*/{end}" for end in ends), *_paths(rules.deny_write)))
-        self._allowed_paths = _any_of(_paths(rules.allow_write))
-        self._hidden = _any_of(tuple(glob for glob in rules.deny_read if "/" not in glob))
-        self._hidden_paths = _any_of(_paths(rules.deny_read))
-        # Names at which a path rule can end: only there the whole path has to be put together and compared.
-        self._ends = _any_of(tuple(glob.rsplit("/", 1)[1] for glob in (*ends, *_paths(rules.deny_write))))
-        # Names of the directories in which it can.
-        self._folders = _any_of(tuple(glob.rsplit("/", 2)[-2] for glob in ends))
-        self._searches_reads = bool(rules.deny_read)
+        self._names = Globs(WRITE_DENIED_NAMES if shipped else ())
+        self._package_names = Globs(
+            tuple(glob for glob in WRITE_DENIED_NAMES if glob not in ALLOWED_AMONG_PACKAGES)
+            if shipped
+            else ()
+        )
+        self._more_names = Globs(_names(rules.deny_write))
+        self._more_paths = Globs(_paths(rules.deny_write))
+        self._allowed = Globs(WRITE_ALLOWED_NAMES if shipped else (), written)
+        self._more_allowed = Globs(_names(rules.allow_write), written)
+        self._allowed_paths = Globs(_paths(rules.allow_write), written)
+        ends = WRITE_DENIED_PATHS if shipped else ()
+        self._ends = _by_last(ends)
+        # Names of directories in which a shipped rule by path can end.
+        self._folders = frozenset(fold(end.rsplit("/", 2)[-2]) for end in ends)
+        self._ways = _ways((*(f"*/{end}" for end in ends), *_paths(rules.deny_write)))
+        self._hidden = Globs(_names(rules.deny_read))
+        self._hidden_paths = Globs(_paths(rules.deny_read))
+        # All that a name can fit, and what has more than one reading: what fits nothing here is allowed.
+        self._quick = Globs(
+            (*(WRITE_DENIED_NAMES if shipped else ()), *_names(rules.deny_write), *self._ends, "*.", "* ")
+        )
+        self._is_simple = self._more_paths.empty and not self._quick.rest
+        self._places: dict[bytes, _Place] = {}
         self.among_packages: NameRules | None = self if not shipped else None
         if shipped and (rules.deny_write or rules.deny_read):
             self.among_packages = NameRules(rules, shipped=False)
 
+    # --- Entries that are created -----------------------------------------------------------------
+
+    def denied(self, folder: bytes, name: bytes) -> str:
+        """The glob for which `name` may not be written in the absolute, resolved `folder`, or which denies a directory
+        above it; empty when it may. `name` is one component, not "", "." or ".."."""
+        place = self._places.get(folder) or self._find(folder)
+        if self._is_simple and not place.rule and name.isascii():
+            text = name.decode("ascii").lower()
+            quick = self._quick
+            if not (
+                text in quick.plain
+                or text.endswith(quick.ends)
+                or text.startswith(quick.begins)
+                or ":" in text
+            ):
+                return ""
+        return self._judge(place, name, readings(name))
+
+    def _judge(self, place: _Place, name: bytes, forms: tuple[str, ...]) -> str:
+        plain = written(name.decode("utf-8", "surrogateescape"))
+        if not self._allowed_paths.empty and self._allowed_paths.hit(f"{place.written}/{plain}"):
+            return ""
+        return place.rule or self._own_rule(place, plain, forms)
+
+    def _own_rule(self, place: _Place, plain: str, forms: tuple[str, ...]) -> str:
+        """The glob for which the entry itself is denied, whatever lies above it."""
+        if self._more_allowed.hit(plain):
+            return ""
+        paths = [f"{folder}/{form}" for folder in place.paths for form in forms]
+        rule = self._more_names.find(forms) or self._more_paths.find(paths)
+        if rule or self._allowed.hit(plain):
+            return rule
+        names = self._package_names if place.among_packages else self._names
+        return names.find(forms) or self._end_of(paths, forms)
+
+    def _end_of(self, paths: list[str], forms: tuple[str, ...]) -> str:
+        for form in forms:
+            for end in self._ends.get(form, ()):
+                if any(path.endswith(f"/{end}") for path in paths):
+                    return end
+        return ""
+
+    def _find(self, folder: bytes) -> _Place:
+        """A folder's place, worked out from the root downwards as far as it is not known."""
+        start, known = folder, self._places.get(folder)
+        while start and known is None:
+            start = start.rpartition(b"/")[0]
+            known = self._places.get(start)
+        place = known or _ROOT
+        for part in folder[len(start) :].split(b"/"):
+            if part:
+                start = start + b"/" + part
+                place = self._below(place, part)
+                if len(start) <= _KEPT_LENGTH:
+                    if len(self._places) >= _KEPT_FOLDERS:
+                        self._places.clear()
+                    self._places[start] = place
+        return place
+
+    def _below(self, place: _Place, name: bytes) -> _Place:
+        forms = readings(name)
+        plain = written(name.decode("utf-8", "surrogateescape"))
+        # One path for each reading: more of them would double with every folder.
+        paths = dict.fromkeys((f"{place.paths[0]}/{forms[0]}", f"{place.paths[-1]}/{forms[-1]}"))
+        return _Place(
+            self._judge(place, name, forms),
+            tuple(paths),
+            f"{place.written}/{plain}",
+            place.among_packages or name in _PACKAGE_FOLDERS,
+        )
+
+    # --- Entries that are moved or linked to ------------------------------------------------------
+
+    def brings_denied(self, folder: bytes, name: bytes, source: tuple[bytes, bytes] | None = None) -> str:
+        """The rule by path for which a directory, or a link to one, may not come to bear this name: what lies in it
+        would appear under a denied path (`x/hooks` when `x` becomes `.claude`). Empty when it may.
+
+        `source` is the name (folder, name) that it had, None for a new link. Names are invariant under such moves;
+        a rule by path is where both names lie on the way to it.
+        """
+        old = self._path(*source) if source else ()
+        for path in self._path(folder, name):
+            for rule, way, is_vague in self._ways:
+                if way.hit(path) and not (way.hit_any(old) if source else is_vague):
+                    return rule
+        return ""
+
+    def leaves_packages(self, folder: bytes, name: bytes, source: tuple[bytes, bytes]) -> bool:
+        """Whether a directory that is moved takes what is only allowed among installed packages to where it is not:
+        the caller has to look in it for `ALLOWED_AMONG_PACKAGES`, or refuse."""
+        return self._is_among(*source) and not self._is_among(folder, name)
+
+    def _is_among(self, folder: bytes, name: bytes) -> bool:
+        place = self._places.get(folder) or self._find(folder)
+        return place.among_packages or name in _PACKAGE_FOLDERS
+
+    def _path(self, folder: bytes, name: bytes) -> tuple[str, ...]:
+        place = self._places.get(folder) or self._find(folder)
+        return tuple(f"{above}/{form}" for above in place.paths for form in readings(name))
+
+    # --- Entries that exist at launch -------------------------------------------------------------
+
     def write_denied(self, folder: str, name: str) -> bool:
-        """Whether the entry `name` of the absolute `folder` may not be written."""
-        lower = name.lower()
-        if self._names(lower):
-            return not self._allowed(lower) and not self._allowed_paths(f"{folder}/{name}".lower())
-        if self._ends(lower):
-            path = f"{folder}/{name}".lower()
-            return self._paths(path) and not self._allowed(lower) and not self._allowed_paths(path)
-        return False
+        """Whether the entry `name` of the absolute `folder` may not be written, or lies in a denied directory."""
+        return bool(self.denied(_encode(folder), _encode(name)))
 
     def leads_to_denied(self, name: str) -> bool:
         """Whether shipped rules deny entries of a directory `name`, which a link may stand for."""
-        return self._folders(name.lower())
+        return not self._folders.isdisjoint(readings(_encode(name)))
 
     def read_denied(self, folder: str, name: str) -> bool:
         """Whether the entry `name` of the absolute `folder` may not even be read."""
-        if not self._searches_reads:
+        if self._hidden.empty and self._hidden_paths.empty:
             return False
-        return self._hidden(name.lower()) or self._hidden_paths(f"{folder}/{name}".lower())
+        forms = readings(_encode(name))
+        if self._hidden.find(forms):
+            return True
+        place = self._places.get(_encode(folder)) or self._find(_encode(folder))
+        return bool(self._hidden_paths.find([f"{above}/{form}" for above in place.paths for form in forms]))
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _names(globs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(glob for glob in globs if "/" not in glob)
 
 
 def _paths(globs: tuple[str, ...]) -> tuple[str, ...]:
@@ -132,20 +286,23 @@ def _paths(globs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(glob for glob in globs if "/" in glob)
 
 
-class _any_of:
-    """Many globs at once, in lower case. Whole names and endings need no expression, and are nearly all of them:
-    a launch asks this for every file of a repository."""
+def _by_last(ends: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Ends of paths by their last name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for end in ends:
+        last = fold(end.rpartition("/")[2])
+        found[last] = (*found.get(last, ()), fold(end))
+    return found
 
-    def __init__(self, globs: tuple[str, ...]) -> None:
-        lower = [glob.lower() for glob in globs]
-        plain = [glob for glob in lower if not _WILD(glob)]
-        endings = [glob for glob in lower if glob.startswith("*") and not _WILD(glob[1:])]
-        rest = [glob for glob in lower if glob not in plain and glob not in endings]
-        self._plain = frozenset(plain)
-        self._endings = tuple(glob[1:] for glob in endings)
-        self._match = re.compile("|".join(fnmatch.translate(glob) for glob in rest)).match if rest else None
 
-    def __call__(self, text: str) -> bool:
-        if text in self._plain or text.endswith(self._endings):
-            return True
-        return self._match is not None and self._match(text) is not None
+def _ways(paths: tuple[str, ...]) -> tuple[tuple[str, Globs, bool], ...]:
+    """For each rule by path the directories above what it denies: rule, glob of the directory, and whether that ends
+    in a mere `*`, which every name below fits: a new link there is nothing special."""
+    found = []
+    for rule in paths:
+        parts = rule.split("/")
+        for end in range(1, len(parts)):
+            way = "/".join(parts[:end])
+            if way.strip("/*"):
+                found.append((rule, Globs((way,)), parts[end - 1] == "*"))
+    return tuple(found)

@@ -26,7 +26,10 @@ def find_git_directory(worktree: str, bound: Collection[str]) -> str:
     out of them and does not hold.
     """
     pointer = os.path.join(worktree, ".git")
-    text = "" if os.path.islink(pointer) else read_whole(pointer, POINTER_LIMIT).strip()
+    if os.path.islink(pointer):
+        _refuse_link(pointer, (worktree, *bound))
+        return ""
+    text = read_whole(pointer, POINTER_LIMIT).strip()
     if not text.startswith("gitdir:"):
         return ""
     target = os.path.realpath(os.path.join(worktree, text.removeprefix("gitdir:").strip()))
@@ -41,6 +44,16 @@ def find_git_directory(worktree: str, bound: Collection[str]) -> str:
         f"{pointer} points to {target}, which does not point back",
         "repair it with `git worktree repair` or `git submodule absorbgitdirs`, or bind the directory with --bind",
     )
+
+
+def _refuse_link(pointer: str, bound: Collection[str]) -> None:
+    """A link to a git directory is no pointer: nothing there points back, so it is followed to what is shown anyway."""
+    target = os.path.realpath(pointer)
+    if os.path.exists(target) and not any(within(target, root) for root in bound):
+        raise GatewayError(
+            f"{pointer} is a link to {target}, which is not shown",
+            "bind the directory with --bind, or remove the link",
+        )
 
 
 def _is_linked(pointer: str, target: str, common: str) -> bool:

@@ -1,6 +1,7 @@
-"""The launcher's end of the hand-over: spawns a process, takes the listeners, sends the word.
+"""The launcher's end of the hand-over: spawns a process, takes the listeners, sends the word, or many.
 
-`stub.py` and `keeper.py` hold the other end and say what the word looks like.
+`stub.py` and `attendant.py` hold the other end and say what the word and a request look like. What comes from there
+is not believed: descriptors are taken once, the listeners, and everything has a size.
 """
 
 import array
@@ -10,7 +11,7 @@ import socket
 import struct
 import subprocess
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gateway.errors import GatewayError
 from gateway.policy.wording import printable
@@ -18,6 +19,8 @@ from gateway.session import ProcessGroup
 
 # What the kernel could execute is below 6 MiB (a quarter of the largest stack it counts with); the rest is framing.
 WORD_LIMIT = 8 << 20
+# Instead of a word: many commands will be asked for.
+SERVE = b"SERV"
 # Of what a failed start wrote on stderr; enough for a traceback, and a bound for whatever else it may be.
 COMPLAINT_LIMIT = 8 << 10
 
@@ -41,17 +44,21 @@ class Child:
     """A process spawned with signals shielded, and the thread that waits for it.
 
     The thread is also what the child takes for its parent: the kernel's death signal (`--die-with-parent`) is sent
-    when the spawning *thread* ends, so it must neither be a pool's nor the caller's.
+    when the spawning *thread* ends, so it must neither be a pool's nor the caller's. That thread also calls what
+    `at_end` was given, when the child is over.
     """
 
     def __init__(self, argv: Sequence[str], descriptors: Collection[int], stderr: int | None) -> None:
         self.returncode: int | None = None
+        self._at_end: Callable[[], None] | None = None
+        self._lock = threading.Lock()
         self._over = threading.Event()
         self._spawned = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._error: OSError | None = None
         arguments = (tuple(argv), tuple(descriptors), stderr)
-        threading.Thread(target=self._live, args=arguments, name="sandbox-child", daemon=True).start()
+        self._thread = threading.Thread(target=self._live, args=arguments, name="sandbox-child", daemon=True)
+        self._thread.start()
         self._spawned.wait()
         if self._error is not None:
             raise GatewayError(f"cannot start {argv[0]}: {self._error.strerror}")
@@ -68,11 +75,33 @@ class Child:
         finally:
             self._spawned.set()
         self.returncode = self._process.wait()
-        self._over.set()
+        with self._lock:
+            self._over.set()
+            call = self._at_end
+        if call is not None:
+            call()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid if self._process is not None else 0
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Has this called once when the child is over, or now if it is."""
+        with self._lock:
+            self._at_end = call
+            over = self._over.is_set()
+        if over:
+            call()
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The return code as subprocess gives it (negative: killed by a signal); None when the time is up."""
         return self.returncode if self._over.wait(timeout) else None
+
+    def settle(self, seconds: float) -> None:
+        """Waits until the thread of a child that is over has done its last."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join(seconds)
 
     def kill(self) -> None:
         """SIGKILL; nothing when it is over."""
@@ -116,6 +145,33 @@ def take_listeners(channel: socket.socket, count: int, deadline: float) -> tuple
     for sock in sockets:
         sock.setblocking(False)
     return sockets, pid
+
+
+def ask_for_command(channel: socket.socket, word: bytes, descriptors: Collection[int]) -> None:
+    """Asks whoever serves at the other end for one of many commands; `descriptors` are its standard streams and a
+    control socket. OSError when nobody does."""
+    sent = array.array("i", descriptors)
+    channel.sendmsg([b"X"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, sent)])
+    channel.sendall(word)
+
+
+def take_attendant(control: socket.socket) -> int:
+    """The process that attends to the command, as seen here. OSError when it does not tell in time or is gone.
+
+    Where the kernel tells who sent it (Linux), that counts. Descriptors that came along are not taken.
+    """
+    size = socket.CMSG_SPACE(struct.calcsize("3i"))
+    data, ancillary, _, _ = control.recvmsg(4, size)
+    if len(data) != 4:
+        raise ConnectionResetError("the command's attendant is gone")
+    pid = int.from_bytes(data, "big")
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, getattr(socket, "SCM_CREDENTIALS", None)):
+            pid = struct.unpack("3i", content)[0]
+        elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            for number in array.array("i", content[: len(content) // 4 * 4]):
+                os.close(number)
+    return pid
 
 
 def still_open(channel: socket.socket) -> bool:

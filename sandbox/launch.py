@@ -1,15 +1,19 @@
-"""Which backend is in force, and the one line that says so. It starts nothing.
+"""Which backend is in force, and the one line that says so. It starts nothing but the backends' own probes.
 
 What was asked for is given with its origin, so that the line names whatever chose to run without a wrap.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.errors import GatewayError, UsageError
-from gateway.session import FileRules, SandboxStamp
+from gateway.policy.wording import printable
+from gateway.session import Bridge, FileRules, Profile, SandboxStamp
 from sandbox.backends import BACKENDS
 from sandbox.backends.base import Backend
+from sandbox.bridge import probe_bridge
+from sandbox.probe import Probe
 
 NATIVE, NONE, MICROVM = "native", "none", "microvm"
 # Names in stored settings of earlier products.
@@ -22,11 +26,24 @@ SWITCH = {"on": True, "off": False}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The backend that will be used, what the records say of it, and the start-up line."""
+    """The backend that will be used, what the records say of it, and the start-up line.
+
+    `log` is what a log should hold besides (empty: nothing): that a default was stepped down from, and why.
+    """
 
     backend: Backend
     stamp: SandboxStamp
     line: str
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WrapOptions:
+    """What the configuration says of a wrap, and the platform it is made on (`sys.platform`'s word)."""
+
+    file_rules: FileRules = FileRules.CREATE_TIME
+    bridge: Bridge = Bridge.HANDOVER
+    platform: str = sys.platform
 
 
 def from_name(name: str | None, backends: Sequence[Backend] = BACKENDS) -> Backend:
@@ -43,8 +60,9 @@ def choose_backend(
     backend: str | None,
     environment: Mapping[str, str],
     config: bool,
-    profile: str = "agent",
+    profile: str = Profile.AGENT,
     backends: Sequence[Backend] = BACKENDS,
+    options: WrapOptions | None = None,
 ) -> Choice:
     """Decides between wrapping and not: flag before environment before config.
 
@@ -53,31 +71,36 @@ def choose_backend(
     what contradicts itself; GatewayError when a backend was asked for by name and cannot run: it is never replaced by
     a weaker one.
     """
+    options = options or WrapOptions()
+    if profile == Profile.TERMINAL:  # it has the host's network
+        options = replace(options, bridge=Bridge.HANDOVER)
     if backend not in (None, NATIVE, NONE, MICROVM):
-        raise UsageError(f"--backend {backend}: there are native, none and microvm")
+        raise UsageError(f"--backend {printable(backend[:80])}: there are native, none and microvm")
     wanted, origin = _switch(flag, environment, config)
     _refuse_contradictions(flag, backend, profile)
     if backend == NONE:
         return _unwrapped(f"agent sandbox DISABLED by --backend {NONE}", backends)
     if backend is not None:
-        return _wrapped(_demand(backend, backends))
+        return _wrapped(_demand(backend, backends, options), profile, options)
     if not wanted:
         return _unwrapped(f"agent sandbox DISABLED by {origin}", backends)
-    if profile == "terminal":
-        return _unwrapped("agent sandbox DISABLED by --profile terminal", backends)
+    if profile == Profile.TERMINAL:
+        return _unwrapped("agent sandbox DISABLED by --profile terminal", backends, _stepped_down(backends))
     native = from_name(NATIVE, backends)
-    probe = native.probe()
+    probe = _probe(native, options)
     if not probe.available:
-        return _unwrapped(f"no OS-native agent sandbox on this host ({probe.hint})", backends)
-    return _wrapped(native)
+        return _unwrapped(f"no OS-native agent sandbox on this host ({printable(probe.hint)})", backends)
+    return _wrapped(native, profile, options)
 
 
 def _switch(flag: str | None, environment: Mapping[str, str], config: bool) -> tuple[bool, str]:
-    """On or off, and what says so, as the start-up line spells it."""
+    """On or off, and what says so, as the start-up line spells it. A bad variable is an error beside a flag, too."""
+    variable = environment.get(VARIABLE, "")
+    switched = _parse_switch(VARIABLE, variable) if variable else None
     if flag is not None:
         return _parse_switch("--sandbox", flag), f"--sandbox {flag}"
-    if environment.get(VARIABLE):
-        return _parse_switch(VARIABLE, environment[VARIABLE]), VARIABLE
+    if switched is not None:
+        return switched, VARIABLE
     return config, "config"
 
 
@@ -92,26 +115,51 @@ def _refuse_contradictions(flag: str | None, backend: str | None, profile: str) 
         raise UsageError(f"--sandbox off contradicts --backend {backend}")
     if flag == "on" and backend == NONE:
         raise UsageError("--sandbox on contradicts --backend none")
-    if backend == MICROVM and profile != "terminal":
+    if backend == MICROVM and profile != Profile.TERMINAL:
         raise UsageError("--backend microvm is for --profile terminal only")
 
 
-def _demand(name: str, backends: Sequence[Backend]) -> Backend:
+def _probe(backend: Backend, options: WrapOptions) -> Probe:
+    """The backend's own, and that of the bridge, which has a program of its own on Linux."""
+    probe = backend.probe()
+    if probe.available and backend.name == NATIVE and options.platform == "linux":
+        return probe_bridge(options.bridge) or probe
+    return probe
+
+
+def _demand(name: str, backends: Sequence[Backend], options: WrapOptions) -> Backend:
     """The backend of this name, which must work."""
     backend = from_name(name, backends)
-    probe = backend.probe()
-    if backend.name != name or not probe.available:
-        raise GatewayError(f"--backend {name} cannot run on this host", probe.hint)
+    if backend.name != name:
+        raise GatewayError(f"--backend {name} cannot run on this host", "this version has no such backend")
+    probe = _probe(backend, options)
+    if not probe.available:
+        raise GatewayError(f"--backend {name} cannot run on this host", printable(probe.hint))
     return backend
 
 
-def _wrapped(backend: Backend) -> Choice:
-    """The names that exist at launch are protected, those created later are not: said in line and records."""
-    rules = FileRules.EXISTING_ONLY
-    line = f"agent sandbox ON ({backend.probe().note}; file rules: {rules})"
+def _stepped_down(backends: Sequence[Backend]) -> str:
+    """What a terminal would have had besides: a kernel of its own, where one can run."""
+    probe = from_name(MICROVM, backends).probe()
+    reason = "it is used only when it is asked for" if probe.available else printable(probe.hint)
+    return f"the terminal profile runs without a wrap: no backend was asked for, and {MICROVM} stepped down ({reason})"
+
+
+def _wrapped(backend: Backend, profile: str, options: WrapOptions) -> Choice:
+    """What is weaker than names denied whenever they are created is said in the line and on every record.
+
+    Seatbelt knows nothing weaker. A terminal's own files have any name.
+    """
+    rules: str = options.file_rules
+    if profile == Profile.TERMINAL:
+        rules = NONE
+    elif options.platform == "darwin":
+        rules = FileRules.CREATE_TIME
+    weaker = "" if rules == FileRules.CREATE_TIME else f"; file rules: {rules}"
+    line = f"agent sandbox ON ({printable(backend.probe().note)}{weaker})"
     return Choice(backend, SandboxStamp(backend.name, rules), line)
 
 
-def _unwrapped(line: str, backends: Sequence[Backend]) -> Choice:
+def _unwrapped(line: str, backends: Sequence[Backend], log: str = "") -> Choice:
     """Without a wrap there are no file rules at all, and the records say that too."""
-    return Choice(from_name(NONE, backends), SandboxStamp(NONE, NONE), line)
+    return Choice(from_name(NONE, backends), SandboxStamp(NONE, NONE), line, log)

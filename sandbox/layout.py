@@ -1,17 +1,21 @@
 """The part of a wrap that every session has: system, devices, processes, /etc, and the product's own few files."""
 
+import marshal
 import os
 import pwd
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from importlib.util import MAGIC_NUMBER
 
-from sandbox.etc import accounts, hosts, view_etc
+from sandbox.etc import accounts, hosts
 
 # Where the product's own few files stand inside.
 OWN_FOLDER = "/run/agent-gateway"
-STUB = f"{OWN_FOLDER}/stub.py"
+STUB = f"{OWN_FOLDER}/stub.pyc"
+ATTENDANT = f"{OWN_FOLDER}/attendant.py"
 CONNECT = f"{OWN_FOLDER}/connect.py"
 CREDENTIAL = f"{OWN_FOLDER}/credential.py"
 GIT_CONFIG = f"{OWN_FOLDER}/gitconfig"
@@ -54,16 +58,19 @@ def base_arguments() -> Iterator[str]:
         yield from (
             ("--symlink", os.readlink(path), path) if os.path.islink(path) else ("--ro-bind", path, path)
         )
-    yield from ("--dev", "/dev", "--proc", "/proc", *_kernel_covers())
+    yield from ("--dev", "/dev", "--proc", "/proc", *kernel_covers())
     for path in ("/tmp", "/var/tmp"):
         yield from ("--perms", "1777", "--tmpfs", path)
     # Where certificates are on some systems, by links from /etc.
     yield from ("--ro-bind-try", "/var/lib/ca-certificates", "/var/lib/ca-certificates")
 
 
-def _kernel_covers() -> Iterator[str]:
+def kernel_covers() -> Iterator[str]:
     """Covers what /proc lets its owner do. Root inside is root outside to most of /proc/sys (core_pattern runs a
-    program of one's choice as root on the host), and bubblewrap covers it only when it may write it itself."""
+    program of one's choice as root on the host), and bubblewrap covers it only when it may write it itself. Nobody else
+    owns anything there. Nothing on a system without /proc, where this is only looked at."""
+    if os.geteuid() != 0 or not os.path.isdir("/proc"):
+        return
     for entry in sorted(os.scandir("/proc"), key=lambda entry: entry.name):
         if entry.name.isdigit() or entry.is_symlink():
             continue
@@ -79,17 +86,22 @@ def forge_arguments() -> Iterator[str]:
     yield from ("--perms", "0700", "--tmpfs", GH_CONFIG)
 
 
-def etc_arguments() -> Iterator[str]:
-    """The view of /etc, without the files that the wrap makes itself."""
-    for entry in view_etc():
-        yield from (
-            ("--symlink", entry.target, entry.path) if entry.target else ("--ro-bind", entry.path, entry.path)
-        )
+@cache
+def _program(name: str) -> bytes:
+    """One of the programs that run inside, as it lies beside this module."""
+    return (resources.files("sandbox") / f"{name}.py").read_bytes()
+
+
+@cache
+def _compiled(name: str, place: str) -> bytes:
+    """The same as this interpreter has it after reading it, which takes it as long as all the rest of a start. The
+    interpreter inside is the one that runs here (`mounts.own_interpreter`)."""
+    code = compile(_program(name), place, "exec", dont_inherit=True)
+    return MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 
 
 def own_files(home: str, git_config: str) -> Iterator[DataFile]:
     """What the wrap brings itself: programs of its own, accounts, names."""
-    package = resources.files("sandbox")
     uid, gid = os.getuid(), os.getgid()
     try:
         account = pwd.getpwuid(uid)
@@ -101,8 +113,9 @@ def own_files(home: str, git_config: str) -> Iterator[DataFile]:
     yield DataFile("/etc/group", groups.encode())
     yield DataFile("/etc/hosts", hosts(os.uname().nodename).encode())
     yield DataFile("/etc/resolv.conf", b"# names are resolved by the proxies\n")
-    yield DataFile(STUB, (package / "stub.py").read_bytes())
-    yield DataFile(CONNECT, (package / "connect.py").read_bytes())
-    yield DataFile(CREDENTIAL, (package / "credential.py").read_bytes())
+    yield DataFile(STUB, _compiled("stub", STUB))
+    yield DataFile(ATTENDANT, _program("attendant"))
+    yield DataFile(CONNECT, _program("connect"))
+    yield DataFile(CREDENTIAL, _program("credential"))
     if git_config:
         yield DataFile(GIT_CONFIG, git_config.encode(errors="surrogateescape"))

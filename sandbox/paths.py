@@ -25,7 +25,17 @@ TOOLCHAIN_PROOFS = (
     "lib/rustlib",
     "conda-meta",
     "pkg/tool",  # Go
+    "tools/image",  # Volta
 )
+
+# Version managers that look for themselves below HOME, which is another one inside: a folder on PATH, the variable that
+# says where they are instead, and what it says; all below the user's home.
+MANAGED_TOOLCHAINS = {
+    ".cargo/bin": ("RUSTUP_HOME", ".rustup"),
+    ".volta/bin": ("VOLTA_HOME", ".volta"),
+    ".asdf/shims": ("ASDF_DATA_DIR", ".asdf"),
+    ".local/share/mise/shims": ("MISE_DATA_DIR", ".local/share/mise"),
+}
 
 ALL_MARKS = (*TOOLCHAIN_MARKS, *TOOLCHAIN_PROOFS)
 

@@ -1,10 +1,13 @@
-"""The system-call filter of the wrap, as the bytes that `bwrap --seccomp` takes: an array of struct sock_filter.
+"""The system-call filter of the wrap, as an array of struct sock_filter.
 
-bubblewrap installs it last, just before the stub runs, so its own mounts are not in the way. It closes what the
-namespaces leave open: typing into the terminal outside (TIOCSTI, TIOCLINUX), sockets of a hypervisor (AF_VSOCK has no
-network namespace), the host's key rings, and new namespaces, which are most of the kernel's attack surface. It also
-keeps a process inside off the wrap's init, and off the process group around the wrap where CMD is part of it.
-Numbers are from the kernel's tables (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h).
+It closes what the namespaces leave open: typing into the terminal outside (TIOCSTI, TIOCLINUX), sockets of a
+hypervisor (AF_VSOCK has no network namespace), the host's key rings, and new namespaces, which are most of the
+kernel's attack surface. It also keeps a process inside off the wrap's init, and off the process group around the wrap
+where CMD is part of it.
+
+Without the door `bwrap --seccomp` installs it, just before the stub runs, so that its own mounts are not in the way.
+With the door (file rules at creation time) `confine.py` installs it with a listener: every call that puts a name into
+a directory or opens a file for writing, and every `connect`, is then answered by the supervisor outside.
 """
 
 import errno
@@ -12,61 +15,7 @@ import platform
 import struct
 from collections.abc import Mapping, Sequence
 
-# linux/audit.h, by the machine name of uname(2).
-ARCHITECTURES: Mapping[str, int] = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-
-# Whatever is newer than these tables was not looked at: ENOSYS, and libraries fall back. (file_setattr, Linux 6.17.)
-LAST_KNOWN_CALL = 469
-# x86-64: calls of the x32 convention carry this bit (asm/unistd.h), so they lie above the last known one as well.
-
-# name: (x86-64, arm64); None where the architecture has none. The same numbers from 424 on.
-CALLS: Mapping[str, tuple[int | None, int | None]] = {
-    "ioctl": (16, 29),
-    "socket": (41, 198),
-    "clone": (56, 220),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "clone3": (435, 435),
-    "kill": (62, 129),
-    "setpriority": (141, 140),
-    "ioprio_set": (251, 30),
-    "ptrace": (101, 117),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-    "open_tree_attr": (467, 467),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "userfaultfd": (323, 282),
-    "perf_event_open": (298, 241),
-    "open_by_handle_at": (304, 265),
-    "acct": (163, 89),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "reboot": (169, 142),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "iopl": (172, None),
-    "ioperm": (173, None),
-}
+from sandbox.system_calls import ARCHITECTURES, CALLS, LAST_KNOWN_CALL, numbers
 
 # io_uring would perform filtered calls unseen; clone3's flags lie in memory, where a filter cannot look.
 ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
@@ -74,11 +23,31 @@ ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 JUDGED = ("ioctl", "socket", "clone", "unshare", "ptrace")
 # Calls that take a process group, and 0 for one's own, wherever its other members are: judged where it is shared.
 OF_GROUPS = ("kill", "setpriority", "ioprio_set")
+# With the door: asked for every time. The mask of new files is asked for since the supervisor makes them in place of
+# the caller.
+NOTIFIED = (
+    "creat", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat",
+    "mkdir", "mkdirat", "truncate", "umask", "connect",
+)  # fmt: skip
+# With the door: judged by their arguments. Opening comes first, being by far the most frequent of all judged calls.
+DOOR_JUDGED = ("openat", "open", "socketpair")
+# With the door: openat2's flags lie in memory as well.
+DOOR_ABSENT = ("openat2",)
+_DOOR = (*NOTIFIED, *DOOR_JUDGED, *DOOR_ABSENT)
 # Every other call of the table fails as for somebody without the privilege.
-FORBIDDEN = tuple(name for name in CALLS if name not in (*ABSENT, *JUDGED, *OF_GROUPS))
+FORBIDDEN = tuple(name for name in CALLS if name not in (*ABSENT, *JUDGED, *OF_GROUPS, *_DOOR))
 
+# asm-generic/fcntl.h, the same on both architectures. O_PATH makes the kernel ignore all the others. Of the access
+# mode any bit counts: 3 asks for both rights and gives an ioctl-only descriptor. __O_TMPFILE without O_DIRECTORY.
+O_PATH = 0o10000000
+WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000  # O_ACCMODE | O_CREAT | O_TRUNC | __O_TMPFILE
 # Terminal ioctls that put characters into, or take them from, the terminal outside (asm-generic/ioctls.h, linux/tty).
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+# ioctls of two file systems that make a directory (a subvolume, a snapshot) under a name, past Landlock: by type and
+# number, since direction and size are only a convention (linux/btrfs.h: SNAP_CREATE, SUBVOL_CREATE and their second
+# versions; fs/bcachefs/bcachefs_ioctl.h: BCH_IOCTL_SUBVOLUME_CREATE).
+IOCTL_TYPE_AND_NUMBER = 0xFFFF
+NAMING_IOCTLS = (0x9401, 0x940E, 0x9417, 0x9418, 0xBC10)
 # linux/ptrace.h: what begins to trace a process; the rest needs one that is traced.
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
 # linux/resource.h, linux/ioprio.h
@@ -87,12 +56,17 @@ PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 NEW_NAMESPACES = 0x10000000 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 NEW_TIME_NAMESPACE = 0x00000080
 # linux/socket.h: AF_UNIX, AF_INET, AF_INET6; of AF_NETLINK only routing (linux/netlink.h), which getifaddrs asks.
-FAMILIES = (1, 2, 10)
+AF_UNIX = 1
+FAMILIES = (AF_UNIX, 2, 10)
 AF_NETLINK, NETLINK_ROUTE = 16, 0
+# linux/net.h. With the door a Unix socket has to be connected to reach anything: a datagram could name any path in
+# `sendto`, and the kernel takes SOCK_RAW for SOCK_DGRAM.
+SOCK_TYPE_MASK = 0xF
+SOCK_STREAM, SOCK_SEQPACKET = 1, 5
 
 # linux/seccomp.h and linux/bpf_common.h
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_LOAD, _EQUAL, _GREATER, _ANY_BIT, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_ALLOW, _NOTIFY, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
+_LOAD, _AND, _EQUAL, _GREATER, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
 # offsetof(struct seccomp_data, …); arguments are 64 bits, little endian on both architectures. Of each only the low
 # half is looked at: the kernel takes these arguments as 32-bit numbers and drops the rest.
 _NUMBER, _ARCHITECTURE = 0, 4
@@ -117,10 +91,10 @@ class _Program:
         """Names the place where the next instruction goes."""
         self._labels[name] = len(self._instructions)
 
-    def answer(self, name: str, error: int) -> None:
-        """A labelled return with an errno."""
+    def answer(self, name: str, value: int) -> None:
+        """A labelled return."""
         self.label(name)
-        self.add(_RETURN, _ERRNO | error)
+        self.add(_RETURN, value)
 
     def pack(self) -> bytes:
         """The array of struct sock_filter: code, jump if true, jump if false, value."""
@@ -131,52 +105,60 @@ class _Program:
         return b"".join(packed)
 
 
-def build_filter(machine: str = "", *, shares_group: bool = False) -> bytes:
+def build_filter(machine: str = "", *, shares_group: bool = False, door: bool = False) -> bytes:
     """The filter for a machine as uname(2) names it (this one by default); empty when there is no table for it.
-    `shares_group`: CMD's process group has members outside the wrap, and may not be addressed as a whole."""
+    `shares_group`: CMD's process group has members outside the wrap, and may not be addressed as a whole.
+    `door`: needs a listener; a filter that notifies without one makes those calls fail with ENOSYS."""
     machine = machine or platform.machine()
-    if machine not in ARCHITECTURES:
+    known = numbers(machine)
+    if not known:
         return b""
-    column = 0 if machine == "x86_64" else 1
-    numbers = {name: row[column] for name, row in CALLS.items()}
     program = _Program()
     program.add(_LOAD, _ARCHITECTURE)
-    program.add(
-        _EQUAL, ARCHITECTURES[machine], "", "absent"
-    )  # a foreign calling convention has other numbers
+    # A foreign calling convention has other numbers.
+    program.add(_EQUAL, ARCHITECTURES[machine], "", "absent")
     program.add(_LOAD, _NUMBER)
-    judged = (*JUDGED, *OF_GROUPS) if shares_group else JUDGED
+    judged = (*(DOOR_JUDGED if door else ()), *JUDGED, *(OF_GROUPS if shares_group else ()))
     for name in judged:
-        _jump(program, numbers, (name,), name)
+        _jump(program, known, (name,), name)
     program.add(_GREATER, LAST_KNOWN_CALL, "absent")
-    _jump(program, numbers, ABSENT, "absent")
-    _jump(program, numbers, FORBIDDEN, "forbidden")
+    if door:
+        _jump(program, known, NOTIFIED, "notify")
+    _jump(program, known, (*ABSENT, *(DOOR_ABSENT if door else ())), "absent")
+    _jump(program, known, FORBIDDEN, "forbidden")
     program.add(_RETURN, _ALLOW)
-    _judge(program)
+    _judge(program, door)
+    if door:
+        _judge_opening(program)
     if shares_group:
         _judge_groups(program)
-    program.answer("absent", errno.ENOSYS)
-    program.answer("forbidden", errno.EPERM)
-    program.answer("family", errno.EAFNOSUPPORT)
-    program.label("allow")
-    program.add(_RETURN, _ALLOW)
+    program.answer("notify", _NOTIFY)
+    program.answer("absent", _ERRNO | errno.ENOSYS)
+    program.answer("forbidden", _ERRNO | errno.EPERM)
+    program.answer("family", _ERRNO | errno.EAFNOSUPPORT)
+    program.answer("type", _ERRNO | errno.EPROTONOSUPPORT)
+    program.answer("allow", _ALLOW)
     return program.pack()
 
 
-def _jump(program: _Program, numbers: Mapping[str, int | None], names: Sequence[str], target: str) -> None:
+def _jump(program: _Program, known: Mapping[str, int], names: Sequence[str], target: str) -> None:
     """Jumps to `target` for each of the calls that this architecture has."""
     for name in names:
-        number = numbers[name]
-        if number is not None:
-            program.add(_EQUAL, number, target)
+        if name in known:
+            program.add(_EQUAL, known[name], target)
 
 
-def _judge(program: _Program) -> None:
+def _judge(program: _Program, door: bool) -> None:
     """The calls whose arguments decide."""
     program.label("ioctl")
     program.add(_LOAD, _argument(1))
     program.add(_EQUAL, TIOCSTI, "forbidden")
-    program.add(_EQUAL, TIOCLINUX, "forbidden", "allow")
+    program.add(_EQUAL, TIOCLINUX, "forbidden", "" if door else "allow")
+    if door:
+        program.add(_AND, IOCTL_TYPE_AND_NUMBER)
+        for number in NAMING_IOCTLS:
+            program.add(_EQUAL, number, "forbidden")
+        program.add(_RETURN, _ALLOW)
     program.label("unshare")
     program.add(_LOAD, _argument(0))
     program.add(_ANY_BIT, NEW_NAMESPACES | NEW_TIME_NAMESPACE, "forbidden", "allow")
@@ -193,10 +175,27 @@ def _judge(program: _Program) -> None:
     program.label("socket")
     program.add(_LOAD, _argument(0))
     for family in FAMILIES:
-        program.add(_EQUAL, family, "allow")
+        program.add(_EQUAL, family, "socket type" if door and family == AF_UNIX else "allow")
     program.add(_EQUAL, AF_NETLINK, "", "family")
     program.add(_LOAD, _argument(2))
     program.add(_EQUAL, NETLINK_ROUTE, "allow", "family")
+
+
+def _judge_opening(program: _Program) -> None:
+    """With the door: what opens a file or a Unix socket."""
+    for name, index in (("open", 1), ("openat", 2)):
+        program.label(name)
+        program.add(_LOAD, _argument(index))
+        program.add(_ANY_BIT, O_PATH, "allow")
+        program.add(_ANY_BIT, WRITING, "notify", "allow")
+    program.label("socketpair")
+    program.add(_LOAD, _argument(0))
+    program.add(_EQUAL, AF_UNIX, "", "family")
+    program.label("socket type")
+    program.add(_LOAD, _argument(1))
+    program.add(_AND, SOCK_TYPE_MASK)
+    program.add(_EQUAL, SOCK_STREAM, "allow")
+    program.add(_EQUAL, SOCK_SEQPACKET, "allow", "type")
 
 
 def _judge_groups(program: _Program) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.session import Mode, ProcessGroup
+from gateway.session import Bridge, FileRules, Mode, ProcessGroup, Profile
 from sandbox.session_git import SessionGit
 
 
@@ -37,6 +37,9 @@ class SandboxSpec:
     and fetches are rewritten for in front of it (None: git is left to itself).
     `deny_write`, `allow_write` and `deny_read` join the shipped file rules (globs: a bare name, or a path).
     `group` is where CMD stands among the host's processes; the default is safe wherever the launcher was started.
+    `space_id` is the space whose folders, those of `agent_id` and the shared ones, may be bound (empty: none).
+    `profile` is for whom the wrap is: for a terminal the binds are what can be written, and the rest is read-only.
+    `file_rules` is how names are denied on Linux, `bridge` how the listeners come out there.
     """
 
     session_id: str
@@ -62,6 +65,10 @@ class SandboxSpec:
     allow_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
     group: ProcessGroup = ProcessGroup.SHARED
+    space_id: str = ""
+    profile: Profile = Profile.AGENT
+    file_rules: FileRules = FileRules.CREATE_TIME
+    bridge: Bridge = Bridge.HANDOVER
 
     @property
     def workdir(self) -> str:

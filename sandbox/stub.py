@@ -1,25 +1,35 @@
 """Runs inside the wrap, before CMD: opens the listeners, hands them out, waits for the word and becomes CMD.
 
-    python -I -S -E -B stub.py SOCKET STDERR PORT PORT PORT
+    python -I -S -E -B stub.py SOCKET STDERR PORT PORT PORT [DOOR,ORDERS] [SOCAT]
 
 It is on the way of every start, so it imports what is built into the interpreter and nothing else; it is mounted
-into the wrap on its own, so it cannot import the rest of this package. `keeper.py` uses `receive` and `become` too.
+into the wrap on its own, so it cannot import the rest of this package. `attendant.py` uses `receive` and `become` too,
+and `bridge_inside.py`, where SOCAT is named, what closes descriptors. With DOOR, a socket to the supervisor, it first
+builds wall and door; ORDERS begin with the program that does (`confine.py`, compiled), which is told the rest.
 It must not read a file, look at the environment or decide anything: what it is told is in the word.
 
 The word is a four-byte big-endian length and that many bytes of NUL-separated fields:
 workdir, signals to ignore ("1,13" or nothing), where to stand among processes ("0": here, "1": a process group of its
 own, "2": a session of its own), number of arguments, the arguments, then NAME=VALUE for each variable.
+Instead of a word there may come SERVE: then it stays, and `attendant.py` beside it runs many commands.
 """
 
 import _signal  # type: ignore[import-not-found]  # typeshed does not know it; `signal` would bring enum along
 import _socket
 import errno
+import marshal
 import posix
 import sys
+
+TYPE_CHECKING = False  # as in `typing`, which would be the slowest import of all
+if TYPE_CHECKING:
+    from types import ModuleType
 
 # The same bound as the launcher's (`handover.WORD_LIMIT`). The kernel takes at most 6 MiB of arguments and
 # environment (a quarter of the largest stack it counts with), so whatever is longer could not be executed.
 WORD_LIMIT = 8 << 20
+# Longer than any word, so no length of one.
+SERVE = b"SERV"
 # The gateway accepts at once; the queue only has to hold a burst (`npm ci` opens some hundred connections).
 BACKLOG = 1024
 
@@ -64,9 +74,10 @@ def read_exactly(channel: _socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-def receive(channel: _socket.socket) -> Word | None:
-    """Waits for the word; None when the launcher is gone or sends something that is not one."""
-    size = int.from_bytes(read_exactly(channel, 4), "big")
+def receive(channel: _socket.socket, head: bytes = b"") -> Word | None:
+    """Waits for the word, or for the rest of it after its length; None when the launcher is gone or sends another
+    thing."""
+    size = int.from_bytes(head or read_exactly(channel, 4), "big")
     if not 0 < size <= WORD_LIMIT:
         return None
     fields = read_exactly(channel, size).split(b"\0")
@@ -180,15 +191,68 @@ def become(word: Word) -> int:
     return execute(argv, variables)
 
 
-def main(arguments: list[str]) -> int:
-    """The stub's life; the exit status only counts when it could not become CMD."""
-    channel_number, stderr_number, *ports = (int(argument) for argument in arguments)
-    channel = open_channel(channel_number)
+def load(name: str) -> "ModuleType":
+    """A program beside this one, as a module; importing what that takes is slow, and mostly not needed."""
+    from importlib.machinery import SourceFileLoader
+    from importlib.util import module_from_spec, spec_from_loader
+
+    loader = SourceFileLoader(name, f"{__file__.rpartition('/')[0]}/{name}.py")
+    spec = spec_from_loader(name, loader)
+    assert spec is not None  # a loader was given
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def serve(channel: _socket.socket) -> int:
+    """Runs many commands, until the launcher is gone."""
+    load("attendant").serve(sys.modules[__name__], channel)
+    return 0
+
+
+def open_ports(channel: _socket.socket, ports: list[int], bridge: "ModuleType | None") -> None:
+    """What leads out: listeners that are handed out, or a bridge that was started and must answer."""
+    if bridge is not None:
+        bridge.prove(channel, ports)
+        return
     listeners = listen(ports)
     hand_out(channel, listeners)
     for listener in listeners:
         listener.close()
-    word = receive(channel)
+
+
+def build_door(channel: _socket.socket, door: str) -> None:
+    """Confines this process and all that come from it, as the orders say, and tells the launcher how that went."""
+    supervisor, orders = (int(number) for number in door.split(","))
+    data = b""
+    while part := posix.read(orders, 1 << 20):
+        data += part
+    posix.close(orders)
+    end = 4 + int.from_bytes(data[:4], "big")
+    module = type(sys)("confine")
+    exec(marshal.loads(data[4:end]), module.__dict__)
+    channel.sendall(module.confine(supervisor, data[end:]))
+
+
+def main(arguments: list[str]) -> int:
+    """The stub's life; the exit status only counts when it could not become CMD."""
+    socat = arguments.pop() if arguments[-1].startswith("/") else ""
+    door = arguments.pop() if "," in arguments[-1] else ""
+    channel_number, stderr_number, *ports = (int(argument) for argument in arguments)
+    channel = open_channel(channel_number)
+    bridge = load("bridge_inside") if socat else None
+    if (
+        bridge is not None
+    ):  # socat makes datagram sockets, which the door refuses; the wall keeps everybody off it
+        bridge.spawn(sys.modules[__name__], socat, ports)
+    if door:  # before anything else is started, so that nothing in the wrap is outside of it
+        build_door(channel, door)
+    open_ports(channel, ports, bridge)
+    head = read_exactly(channel, 4)
+    if head == SERVE:
+        posix.close(stderr_number)
+        return serve(channel)
+    word = receive(channel, head or bytes(4))
     if word is None:
         return GATEWAY_FAILED
     # Until here stderr was the launcher's pipe, so that a failure is told as the gateway's; from here it is CMD's.

@@ -13,6 +13,7 @@ from itertools import islice
 from gateway.errors import GatewayError
 from sandbox.paths import (
     ALL_MARKS,
+    MANAGED_TOOLCHAINS,
     SYSTEM_PATH,
     TOOLCHAIN_PROOFS,
     base_interpreter,
@@ -234,10 +235,11 @@ class Survey:
 
     def _known_toolchains(self, folder: str, trust: Trust) -> None:
         """Toolchains that are found through a home directory, which is another one inside."""
-        if folder == os.path.join(self._home, ".cargo/bin"):
-            rustup = os.path.join(self._home, ".rustup")
-            if os.path.isdir(rustup) and self._show_first((os.path.realpath(rustup),)):
-                self.tools.variables["RUSTUP_HOME"] = rustup
+        variable, place = MANAGED_TOOLCHAINS.get(os.path.relpath(folder, self._home or "/"), ("", ""))
+        root = os.path.join(self._home, place)
+        if variable and self._home:
+            if os.path.isdir(root) and self._show_first((os.path.realpath(root),)):
+                self.tools.variables[variable] = root
         elif trust is Trust.NAMED and folder == os.path.join(self._home, ".local/bin"):
             library = os.path.join(self._home, ".local/lib")
             if os.path.isdir(library) and self._show_first((os.path.realpath(library),)):

@@ -24,6 +24,7 @@ PROGRAMS = ("EDITOR", "VISUAL", "PAGER", "SHELL")
 LOCATIONS = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_DIR", "RUSTUP_HOME", "JAVA_HOME", "GOROOT", "SDKMAN_DIR",
     "VOLTA_HOME", "ASDF_DIR", "ASDF_DATA_DIR", "BUN_INSTALL", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CONFIG_DIR",
+    "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
 )  # fmt: skip
 
 # Set by the wrap itself, whatever the host says.
@@ -37,8 +38,24 @@ MODEL_PROVIDERS = (
     "AWS_BEARER_TOKEN_BEDROCK",
     "OPENROUTER_*", "MISTRAL_*", "GROQ_*", "XAI_*", "DEEPSEEK_*", "COHERE_*", "TOGETHER_*", "FIREWORKS_*",
     "PERPLEXITY_*", "CEREBRAS_*", "OLLAMA_*", "LITELLM_*", "DASHSCOPE_*", "QWEN_*", "MOONSHOT_*", "KIMI_*", "ZAI_*",
-    "AIDER_*", "GOOSE_*", "OPENCODE_*",
+    "AIDER_*", "GOOSE_*", "OPENCODE_*", "CURSOR_*", "AMP_API_KEY", "VERTEXAI_*",
 )  # fmt: skip
+# Except for what an agent keeps under its own prefix for somebody else: forges and trackers.
+NOT_MODEL_PROVIDERS = (
+    "*GITHUB*",
+    "*GITLAB*",
+    "*BITBUCKET*",
+    "*GITEA*",
+    "*JIRA*",
+    "*LINEAR*",
+    "*ATLASSIAN*",
+    "*CONFLUENCE*",
+    "*ASANA*",
+    "*NOTION*",
+    "*TRELLO*",
+    "*CLICKUP*",
+    "*YOUTRACK*",
+)
 
 # Load code into, or redirect, any program that is started. Never passed and never set, not even by name.
 LOADER_INJECTION = (
@@ -80,11 +97,30 @@ INTERPRETER_INJECTION = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSLKEYLOGFILE", "OPENSSL_*",
 )  # fmt: skip
 
+# Doors to services of the host: agents that hold keys, desktops, container engines, terminals and editors that type
+# for whoever asks, and programs that ask for passwords.
+SOCKETS = (
+    "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNUPGHOME", "DBUS_*", "AT_SPI_BUS_ADDRESS",
+    "DISPLAY", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "WAYLAND_*", "SWAYSOCK", "I3SOCK", "HYPRLAND_*",
+    "XDG_RUNTIME_DIR", "PULSE_*", "PIPEWIRE_*", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID",
+    "DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST", "PODMAN_*", "BUILDKIT_HOST", "KUBECONFIG",
+    "TMUX", "TMUX_*", "STY", "KITTY_LISTEN_ON", "WEZTERM_UNIX_SOCKET", "NVIM", "NVIM_LISTEN_ADDRESS",
+    "EMACS_SERVER_FILE", "VSCODE_*", "WSL_INTEROP", "WSLENV",
+    "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS",
+)  # fmt: skip
+
+# Settings for git that may hold a login; they count together, so they go together.
+GIT_SETTINGS = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*", "GIT_CONFIG_PARAMETERS")
+
 # Where connections go; the wrap sets these, and naming one is a mistake.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "NODE_USE_ENV_PROXY")
 
 # The product's own words to the wrapped process.
 OWN = ("AGENT_GATEWAY_*",)
+# Of these the ones that belong to a session; the rest is for the program itself (`AGENT_GATEWAY_CONFIG`).
+OWN_SESSION = (
+    "AGENT_GATEWAY_SESSION", "AGENT_GATEWAY_SANDBOX", "AGENT_GATEWAY_URL", "AGENT_GATEWAY_SECRET",
+)  # fmt: skip
 
 # Credentials by name; the exceptions are words that only look like one. A pass list is in force anyway: these
 # keep a name that some pattern above lets through from being one.
@@ -94,7 +130,8 @@ CREDENTIALS = (
     "AWS_*", "AZURE_*", "ARM_*", "GOOGLE_*", "GCP_*", "CLOUDSDK_*", "GH_*", "GITHUB_*", "GITLAB_*", "CI_JOB_*",
     "ACTIONS_*", "RUNNER_*", "NPM_*", "PYPI_*", "TWINE_*", "OP_*", "VAULT_*", "CONSUL_*", "TF_VAR_*", "DOCKER_*",
     "HEROKU_*", "CLOUDFLARE_*", "SENTRY_*", "SLACK_*", "STRIPE_*", "TWILIO_*", "PG*", "MYSQL_*", "REDIS_*",
-    "JIRA_*", "LINEAR_*", "ATLASSIAN_*", "ASANA_*", "NOTION_*",
+    "BITBUCKET_*", "GITEA_*", "JIRA_*", "LINEAR_*", "ATLASSIAN_*", "CONFLUENCE_*", "ASANA_*", "NOTION_*", "TRELLO_*",
+    "CLICKUP_*", "YOUTRACK_*", "SHORTCUT_*", "REDMINE_*", "MONDAY_*",
 )  # fmt: skip
 CREDENTIAL_EXCEPTIONS = ("TOKENIZERS_PARALLELISM", "GIT_AUTHOR_*")
 
@@ -102,18 +139,26 @@ CREDENTIAL_EXCEPTIONS = ("TOKENIZERS_PARALLELISM", "GIT_AUTHOR_*")
 CREDENTIAL_VALUES = (
     r"\bgh[pousr]_[A-Za-z0-9._-]{20,}",  # newer ones hold an App's number and a JWT
     r"\bgithub_pat_[A-Za-z0-9_]{20,}",
-    r"\bglpat-[A-Za-z0-9_-]{16,}",
-    r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    r"\bgl(pat|rt|dt|cbt)-[A-Za-z0-9_-]{16,}",
+    r"\bxox[a-z]-[A-Za-z0-9-]{10,}",
+    r"\bxapp-[A-Za-z0-9-]{10,}",
     r"\bsk-[A-Za-z0-9_-]{20,}",
-    r"\bsk_live_[A-Za-z0-9]{16,}",
+    r"\b[sr]k_(live|test)_[A-Za-z0-9]{16,}",
     r"\bnpm_[A-Za-z0-9]{30,}",
     r"\bpypi-[A-Za-z0-9_-]{30,}",
     r"\bhf_[A-Za-z0-9]{30,}",
+    r"\bdckr_[op]at_[A-Za-z0-9_-]{16,}",
     r"\b(AKIA|ASIA)[A-Z0-9]{16}\b",
     r"\bAIza[A-Za-z0-9_-]{30,}",
+    r"\bya29\.[A-Za-z0-9_-]{20,}",
+    r"\bhv[bs]\.[A-Za-z0-9_-]{20,}",
+    r"\blin_(api|oauth)_[A-Za-z0-9]{20,}",
+    r"\bATATT[A-Za-z0-9_=-]{20,}",
+    r"\bntn_[A-Za-z0-9]{20,}",
     r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.",
     r"-----BEGIN [A-Z ]*PRIVATE KEY",
-    r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@",
+    r"(?i:\bauthorization\s*:\s*\S)",
+    r"(?i:[a-z][a-z0-9+.-]*://[^/?#\s@]+@)",  # any userinfo: a token often stands there without a password
 )
 
 # Telemetry is denied by the lists; a client that knows does not try.

@@ -52,6 +52,12 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.cli": EVERYTHING,
     "gateway.run": EVERYTHING,
     "gateway.plan": EVERYTHING,
+    "gateway.foreground": EVERYTHING,
+    "gateway.profile": EVERYTHING,
+    "gateway.wrap_spec": EVERYTHING,
+    "gateway.places": ("gateway.config", *CORE, "sandbox"),
+    "gateway.options": ("gateway.config", *CORE, "sandbox"),
+    "gateway.arguments": POLICY,
     "gateway.demo": ("gateway",),
     "gateway.demo_push": ("gateway",),
     "gateway.github_half": ("gateway",),
@@ -64,6 +70,7 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.check": (*MIDDLE, *CORE),
     "gateway.signals": (),
     "gateway.terminal": CORE,
+    "gateway.violations": ("sandbox.events",),
     "gateway.talk": POLICY,
     "gateway.garbage": (),
     "gateway.log_sync": CORE,
@@ -134,6 +141,7 @@ PRINTERS = frozenset({"gateway.cli", "gateway.run", "gateway.demo"})
 # Programs: what the shell or the wrap starts. Anywhere else, arguments and environment are parameters.
 PROGRAMS = frozenset({
     "gateway.cli", "gateway.__main__", "gateway.forge.update_rules", "gateway.proxy.worker",
+    "sandbox.seatbelt.enter",
     "sandbox.stub", "sandbox.connect", "sandbox.credential", "sandbox.keeper",
 })  # fmt: skip
 PROCESS_STATE = frozenset({"os.environ", "os.getenv", "os.environb", "os.putenv", "sys.argv", "sys.exit"})

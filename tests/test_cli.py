@@ -11,7 +11,7 @@ from gateway import __version__
 from tests.fakes.console import PATIENCE, PROGRAM, Console
 from tests.source_tree import ROOT
 
-COMMANDS = ((), ("run",), ("check",), ("check", "host"), ("check", "config"), ("demo",))
+COMMANDS = ((), ("run",), ("profile",), ("check",), ("check", "host"), ("check", "config"), ("demo",))
 
 
 # --- Help and version -----------------------------------------------------------------------------
@@ -34,8 +34,9 @@ def test_help_everywhere(tmp_path: Path, command: tuple[str, ...], option: str) 
 def test_help_names_every_option_of_run(tmp_path: Path) -> None:
     shown = Console(tmp_path).call("run", "--help").stdout.decode()
     for option in ("--config F", "--sandbox {on,off}", "--backend NAME", "--mode {chat,review,plan,orchestrate}",
-                   "--repo PATH", "--bind PATH[:ro]", "--protect PATH", "--state-dir PATH", "--allow DOMAIN",
-                   "--no-network", "--workspace NAME", "--agent ID", "--session ID", "--env NAME[=VALUE]",
+                   "--profile {agent,terminal}", "--repo PATH", "--worktree {in-place,cow,git}", "--bind PATH[:ro]",
+                   "--protect PATH", "--state-dir PATH", "--exec-grant PATH", "--allow DOMAIN",
+                   "--no-network", "--workspace NAME", "--space ID", "--agent ID", "--session ID", "--env NAME[=VALUE]",
                    "--quiet"):  # fmt: skip
         assert option in shown, option
 
@@ -59,6 +60,9 @@ def test_help_names_every_option_of_run(tmp_path: Path) -> None:
         (("check", "host", "a.test", "--allow", "no host"), "--allow: "),
         (("demo", "x"), "unrecognized arguments: x"),
         (("run",), "there is no command to run (write it after --"),
+        (("run", "--json", "--", "true"), "unrecognized arguments: --json"),
+        (("profile", "--platform", "windows"), "argument --platform: invalid choice: 'windows'"),
+        (("profile", "touch"), "what is 'touch'? (the command stands after --: profile [options]"),
         (("run", "--"), "there is no command to run"),
         (("run", "touch", "ran"), "what is 'touch'? (the command stands after --"),
         (("run", "touch", "--", "ran"), "what is 'touch'?"),
@@ -82,6 +86,12 @@ def test_usage(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
         (("--backend", "microvm"), "--backend microvm is for --profile terminal only"),
         (("--sandbox", "off", "--backend", "native"), "--sandbox off contradicts --backend native"),
         (("--sandbox", "on", "--backend", "none"), "--sandbox on contradicts --backend none"),
+        (("--profile", "person"), "argument --profile: invalid choice"),
+        (("--profile", "terminal", "--repo", "."), "--repo contradicts --profile terminal"),
+        (("--space", "s", "--repo", "."), "--repo contradicts --space"),
+        (("--space", "a/b"), "--space takes a name"),
+        (("--worktree", "copy"), "argument --worktree: invalid choice"),
+        (("--exec-grant", ""), "--exec-grant names no path"),
         (("--session", "a b"), "--session takes a name"),
         (("--session", ""), "--session takes a name"),
         (("--session", "x" * 65), "--session takes a name"),
@@ -143,7 +153,7 @@ def test_command_keeps_its_own_dashes(tmp_path: Path) -> None:
     assert done.lines == ["--", "--quiet", "--version", "", "-x"]
 
 
-def test_only_run_takes_a_command(tmp_path: Path) -> None:
+def test_check_takes_no_command(tmp_path: Path) -> None:
     done = Console(tmp_path).call("check", "host", "--", "github.com")
     assert (done.status, done.lines[0].partition(" (")[0]) == (0, "allow github.com:443")
 
@@ -166,6 +176,8 @@ NASTY = "\x1b]0;t\x07\x9b31m\u202e\nagent sandbox ON"
         ("check", "host", "a.test", NASTY),
         ("check", "host", NASTY),
         ("check", "config", f"/{NASTY}"),
+        ("profile", "--repo", f"/{NASTY}"),
+        ("profile", "--", f"./{NASTY}"),
         (NASTY,),
     ],
     ids=lambda arguments: " ".join(arguments[:2]).partition("/")[0].replace(NASTY, "NASTY"),

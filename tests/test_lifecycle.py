@@ -36,7 +36,9 @@ def sessions() -> Sessions:
 def test_opening_records_the_session(tmp_path: Path, sessions: Sessions) -> None:
     log = AuditLog(tmp_path)
     asked = request(workspace="w", space="sp", agent="a", mode=Mode.REVIEW, worktree="/home/dev/x")
-    session = open_session(asked, sessions, log, kept=("PATH", "HOME"), dropped=["SECRET", "LD_PRELOAD"])
+    session = open_session(
+        asked, sessions, log, kept=("PATH", "HOME"), dropped=["SECRET", "LD_PRELOAD"], chosen=("EDITOR",)
+    )
     assert sessions.get("s1") is session
     assert (session.id, session.workspace, session.space, session.agent) == ("s1", "w", "sp", "a")
     assert (session.mode, session.worktree, session.sandbox) == (Mode.REVIEW, "/home/dev/x", STAMP)
@@ -54,6 +56,7 @@ def test_opening_records_the_session(tmp_path: Path, sessions: Sessions) -> None
         "network": True,
         "environment_kept": ["HOME", "PATH"],
         "environment_dropped": ["LD_PRELOAD", "SECRET"],
+        "environment_set": ["EDITOR"],
     }
     log.close()
 

@@ -12,7 +12,8 @@ import pytest
 
 from gateway.config import ConfigError
 from gateway.errors import GatewayError, UsageError
-from gateway.plan import Plan, RunOptions, make_plan, state_directory
+from gateway.options import RunOptions
+from gateway.plan import EXEC_GRANT_NOTE, Plan, make_plan
 from gateway.policy.egress import EgressRequest, Transport, decide
 from gateway.session import Mode
 from sandbox.spec import SandboxBindMount
@@ -38,7 +39,7 @@ def plan(work: Path, tmp_path: Path) -> Planner:
             options["config"] = str(tmp_path / "config.yaml")
             (tmp_path / "config.yaml").write_text(config)
         host = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin", **(environ or {})}
-        return make_plan(RunOptions(("true",), **options), host)
+        return make_plan(RunOptions(**{"command": ("true",), **options}), host)
 
     return make
 
@@ -96,16 +97,6 @@ def test_what_only_looks_like_a_repository(plan: Planner, work: Path, tmp_path: 
     else:
         (tmp_path / ".git").symlink_to("nowhere")
     assert places(plan()) == ("", str(work), str(work))
-
-
-def test_repository_of_somebody_else(tmp_path: Path) -> None:
-    from gateway.plan import _is_repository
-
-    git(tmp_path, "init", "-q")
-    (tmp_path / "pointer").write_text("gitdir: elsewhere\n")
-    for name in (".git", "pointer"):
-        assert _is_repository(str(tmp_path / name), {os.geteuid()})
-        assert not _is_repository(str(tmp_path / name), {os.geteuid() + 1})
 
 
 def test_link_to_the_current_directory(
@@ -239,26 +230,6 @@ def test_modes(plan: Planner, mode: Mode) -> None:
 
 
 # --- Places ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("environ", "place"),
-    [
-        ({"HOME": "/home/dev"}, "/home/dev/.local/state/agent-gateway"),
-        ({"HOME": "/home/dev", "XDG_STATE_HOME": "/srv/state"}, "/srv/state/agent-gateway"),
-        ({"HOME": "/home/dev", "XDG_STATE_HOME": "state"}, "/home/dev/.local/state/agent-gateway"),
-        ({"HOME": "/home/dev", "XDG_STATE_HOME": ""}, "/home/dev/.local/state/agent-gateway"),
-        ({"XDG_STATE_HOME": "/srv/state"}, "/srv/state/agent-gateway"),
-    ],
-)
-def test_state_directory(environ: Mapping[str, str], place: str) -> None:
-    assert state_directory(environ) == Path(place)
-
-
-@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
-def test_no_place_for_state(environ: Mapping[str, str]) -> None:
-    with pytest.raises(GatewayError, match="no home directory to keep state in"):
-        state_directory(environ)
 
 
 def test_own_places_are_told_to_the_wrap(plan: Planner, tmp_path: Path) -> None:
@@ -477,3 +448,60 @@ def test_nothing_is_made(plan: Planner, tmp_path: Path, work: Path) -> None:
     plan()
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
     assert list(work.iterdir()) == []
+
+
+# --- Options that change what is wrapped ----------------------------------------------------------
+
+
+def test_exec_grants(plan: Planner, tmp_path: Path) -> None:
+    """They count on macOS; elsewhere they are said to change nothing."""
+    (tmp_path / "bin").mkdir()
+    made = plan(exec_grants=(str(tmp_path / "bin"),))
+    assert made.spec.exec_grant_roots == (str(tmp_path / "bin"),)
+    assert made.notes == (EXEC_GRANT_NOTE,)
+    with pytest.raises(GatewayError, match="--exec-grant /nowhere: no such directory"):
+        plan(exec_grants=("/nowhere",))
+
+
+@pytest.mark.parametrize("worktree", ["cow", "git"])
+def test_worktrees_that_are_not_offered(plan: Planner, worktree: str) -> None:
+    with pytest.raises(GatewayError, match=f"--worktree {worktree}: not available in this version") as caught:
+        plan(worktree=worktree)
+    assert not isinstance(caught.value, UsageError)
+    assert plan(worktree="in-place").worktree == plan().worktree
+
+
+def test_shell_takes_the_place_of_no_command(plan: Planner) -> None:
+    made = plan(profile="terminal", command=(), environ={"SHELL": "/bin/bash"})
+    assert (made.options.command, made.spec.command) == (("/bin/bash",), ("/bin/bash",))
+    assert plan(profile="terminal", command=("id",)).options.command == ("id",)
+
+
+@pytest.mark.parametrize(
+    ("options", "backend", "line"),
+    [
+        ({}, "none", "agent sandbox DISABLED by --profile terminal"),
+        ({"sandbox": "off"}, "none", "agent sandbox DISABLED by --sandbox off"),
+        ({"backend": "native"}, "native", "agent sandbox ON ("),
+    ],
+)
+def test_choice_for_a_terminal(plan: Planner, options: dict[str, Any], backend: str, line: str) -> None:
+    made = plan(profile="terminal", **options)
+    assert made.choice.backend.name == made.choice.stamp.backend == backend
+    assert made.choice.line.startswith(line)
+
+
+def test_an_agent_gets_a_directory_of_its_own(plan: Planner, tmp_path: Path, work: Path) -> None:
+    """In a wrap; without one it finds the user's."""
+    agent = tmp_path / "bin/claude"
+    agent.parent.mkdir()
+    agent.write_text("#!/bin/sh\n")
+    agent.chmod(0o755)
+    made = plan(command=(str(agent),), backend="native")
+    assert made.managed is not None
+    assert made.managed.folder in made.spec.runner_state_dirs
+    assert made.managed.folder.startswith(str(Path(made.spec.home).parent))
+    assert set(made.managed.sealed) <= set(made.spec.protected_paths)
+    for options in ({"backend": "none"}, {"profile": "terminal", "backend": "native"}):
+        made = plan(command=(str(agent),), **options)
+        assert (made.managed, made.spec.runner_state_dirs) == (None, ())

@@ -115,6 +115,14 @@ def test_a_record(doors: Doors) -> None:
     assert b"\x1b" not in line and rb"\u001b[31main\n" in line
 
 
+def test_a_record_of_deletions(doors: Doors) -> None:
+    doors.door.record(
+        session(), PushRecord("acme/widget", (OUTCOME,), deleted=(".env",), deleted_unknown=True)
+    )
+    [found] = doors.records()
+    assert (found["deleted_protected"], found["deleted_unknown"]) == ([".env"], True)
+
+
 def test_counts(doors: Doors) -> None:
     for forwarded in (True, False, False):
         doors.door.record(session(), PushRecord("acme/widget", forwarded=forwarded))

@@ -96,10 +96,10 @@ def test_broken_config(tmp_path: Path, config: str, said: list[str]) -> None:
         (("--config", "/nowhere/config.yaml"), "/nowhere/config.yaml: cannot be read, there is no such file"),
         (("--repo", "/nowhere"), "--repo /nowhere: no such directory"),
         (("--repo", "/etc/passwd"), "--repo /etc/passwd: no such directory"),
-        (("--repo", "/"), "/ cannot be seen from inside the wrap"),
+        (("--repo", "/"), "bind_mounts[0]: / cannot be seen from inside the wrap"),
         (("--bind", "/nowhere"), "--bind /nowhere: no such file or directory"),
         (("--bind", "nothing:ro"), "--bind nothing: no such file or directory"),
-        (("--bind", "/proc:ro"), "/proc cannot be seen from inside the wrap"),
+        (("--bind", "/proc:ro"), "bind_mounts[1]: /proc cannot be seen from inside the wrap"),
         (("--protect", "/nowhere"), "--protect /nowhere: no such file or directory"),
         (("--state-dir", "/nowhere"), "--state-dir /nowhere: no such file or directory"),
     ],
@@ -231,7 +231,7 @@ def test_start_line_names_what_chose(
         console.config(config)
     done = console.run("sh", "-c", "echo $AGENT_GATEWAY_SANDBOX", options=("--quiet", *options))
     assert (done.status, done.said, done.lines) == (0, [line], [backend])
-    stamp = {"backend": backend, "file_rules": "existing-only" if backend == "native" else "none"}
+    stamp = {"backend": backend, "file_rules": "create-time" if backend == "native" else "none"}
     assert [record["sandbox"] for record in console.records("session")] == [stamp, stamp]
 
 
@@ -288,6 +288,17 @@ def test_what_git_would_obey_is_moved_aside_and_recorded(tmp_path: Path) -> None
     assert record["action"] == "file-write-create"
     assert record["target"] == str(console.work / ".git/commondir")
     assert str(record["raw"]).startswith(f"{record['target']} was not there before: renamed to commondir")
+
+
+@both_ways
+def test_tracked_files_that_may_not_be_written_are_listed_once(tmp_path: Path, way: tuple[str, ...]) -> None:
+    console = Console(tmp_path)
+    subprocess.run(["git", "init", "-q", str(console.work)], check=True)
+    (console.work / ".env").touch()
+    subprocess.run(["git", "-C", str(console.work), "add", ".env"], check=True)
+    done = console.run("true", options=way)
+    lines = [line for line in done.said if "tracked files that cannot be written inside: .env; " in line]
+    assert (done.status, len(lines)) == (0, int(BACKENDS[way] == "native"))
 
 
 # --- Streams --------------------------------------------------------------------------------------
@@ -572,7 +583,14 @@ def test_config_and_log_are_out_of_the_commands_hands(tmp_path: Path) -> None:
     done = console.run("sh", "-c", script, options=("--config", "mine.yaml"))
     assert done.lines == ["no", "no", "no", "no", "no", "yes"]
     (log,) = audit.iterdir()
-    assert [record["event"] for record in read_log(log)] == ["config", "session", "session"]
+    records = read_log(log)
+    refused = [record for record in records if record["event"] == "violation"]
+    assert [record["event"] for record in records if record not in refused] == [
+        "config",
+        "session",
+        "session",
+    ]
+    assert {record["target"] for record in refused} <= {str(config), str(log), str(audit.parent), str(audit)}
 
 
 # --- Records and teardown -------------------------------------------------------------------------

@@ -33,9 +33,6 @@ from gateway.policy.repositories import RepositoryError, RepositoryName, parse_r
 # for every name of a mapping.
 UNAVAILABLE: tuple[tuple[str, str], ...] = (
     ("worktree", "this version offers in-place: write worktree: in-place"),
-    ("file_rules", "this version offers existing-only: write file_rules: existing-only"),
-    ("bridge", "this version offers handover: write bridge: handover"),
-    ("workspaces.*.checkouts", "write checkouts: []"),
     ("approvals.command", "write null"),
     ("operator.listen", "write null"),
 )

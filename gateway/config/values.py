@@ -16,6 +16,7 @@ from gateway.policy.hosts import HostPattern
 from gateway.policy.limits import Limits
 from gateway.policy.repositories import RepositoryName
 from gateway.policy.rules import Rule, RuleSet
+from gateway.session import Bridge as Bridge
 from gateway.session import FileRules
 
 DERIVED: Final = "derived"
@@ -30,13 +31,6 @@ class Worktree(StrEnum):
     IN_PLACE = "in-place"
     COW = "cow"
     GIT = "git"
-
-
-class Bridge(StrEnum):
-    """How the listeners come out of the sandbox on Linux."""
-
-    HANDOVER = "handover"
-    SOCAT = "socat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +134,7 @@ class Config:
 
     sandbox: bool = True
     worktree: Worktree = Worktree.IN_PLACE
-    file_rules: FileRules = FileRules.EXISTING_ONLY
+    file_rules: FileRules = FileRules.CREATE_TIME
     bridge: Bridge = Bridge.HANDOVER
     files: FilesConfig = FilesConfig()
     environment: EnvironmentConfig = EnvironmentConfig()

@@ -21,6 +21,9 @@ _IMPLIED: Final[Mapping[str, str]] = {"metadata": "read"}
 # How long a token lives, where its answer does not say so in a way that can be read.
 _LIFE: Final = timedelta(hours=1)
 
+# GitHub lists so many changed files and no more.
+_MOST_FILES: Final = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:
@@ -49,6 +52,14 @@ class Unwanted:
     token: Token | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class GoneNames:
+    """Paths of files that one commit has and a later one has not, also of renamed ones; all of them if `complete`."""
+
+    names: tuple[str, ...]
+    complete: bool
+
+
 def read_installation(answer: Answer) -> Installation | None:
     """From `GET /repos/{owner}/{repo}/installation`."""
     fields = _object(answer)
@@ -67,6 +78,24 @@ def read_comparison(answer: Answer) -> str | None:
     """The `status` of `GET /repos/{owner}/{repo}/compare/{basehead}`."""
     status = _object(answer).get("status")
     return status if isinstance(status, str) else None
+
+
+def read_gone_names(answer: Answer) -> GoneNames | None:
+    """The names that a comparison takes away, from the `files` of the same answer; None where they cannot be read."""
+    files = _object(answer).get("files")
+    if not isinstance(files, list):
+        return None
+    changed = [one for one in files if isinstance(one, dict)]
+    gone = [
+        one.get(field)
+        for status, field in (("removed", "filename"), ("renamed", "previous_filename"))
+        for one in changed
+        if one.get("status") == status
+    ]
+    names = tuple(name for name in gone if isinstance(name, str))
+    return GoneNames(
+        names, len(files) < _MOST_FILES and len(names) == len(gone) and len(changed) == len(files)
+    )
 
 
 def is_object(answer: Answer) -> bool:

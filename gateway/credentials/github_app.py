@@ -14,10 +14,12 @@ from typing import Final
 import httpx
 
 from gateway.credentials.answers import (
+    GoneNames,
     Unwanted,
     Wanted,
     is_object,
     read_comparison,
+    read_gone_names,
     read_installation,
     read_message,
     read_mint,
@@ -164,6 +166,18 @@ class GitHubApp:
                 return _ANCESTRY.get(read_comparison(answer) or "")
             return None
         return None
+
+    async def gone_names(self, repository: Repository, old: str, new: str, token: Token) -> GoneNames | None:
+        """Which files commit `new` has no more since it parted from `old` (empty: from the default branch). None when
+        GitHub cannot say, or says too much: it lists changed files with their contents. Ids as for `compare`."""
+        if not _OBJECT_ID.fullmatch(old or new) or not _OBJECT_ID.fullmatch(new):
+            raise ValueError("a commit is named by its full id")
+        path = f"/repos/{repository.name}/compare/{old or 'HEAD'}...{new}{_COMPARE_PAGES[0]}"
+        try:
+            answer = await self._rest.call("GET", path, token, attempts=1)
+        except GitHubError:
+            return None
+        return read_gone_names(answer) if answer.status == 200 else None
 
     async def _ask(self, method: str, path: str, body: object = None) -> Answer:
         """A call as the App. GitHubError when GitHub does not take us for it."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from gateway.forge.access import Caller, api_caller
 from gateway.forge.answering import ForgeHandler
 from gateway.forge.app import App, AppTokenError, verify
-from gateway.forge.comparison import compare
+from gateway.forge.comparison import changed_files, compare
 from gateway.forge.faults import Fault, Moment, Point
 from gateway.forge.journal import Seen
 from gateway.forge.minting import MintError, granted_permissions, granted_repositories, read_mint_request
@@ -303,6 +303,7 @@ class _Compare(_Api):
         found = await asyncio.to_thread(compare, self._state.git, repository, base, head)
         if found is None:
             return NOT_FOUND
+        files = await asyncio.to_thread(changed_files, self._state.git, repository, found, head)
         return Reply(
             200,
             {
@@ -313,6 +314,11 @@ class _Compare(_Api):
                 "base_commit": {"sha": found.base},
                 "merge_base_commit": {"sha": found.merge_base},
                 "commits": [],
+                "files": [
+                    {"filename": file.name, "status": file.status}
+                    | ({"previous_filename": file.previous} if file.previous else {})
+                    for file in files
+                ],
             },
         )
 

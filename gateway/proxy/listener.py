@@ -29,6 +29,9 @@ _INHERITS_OPTIONS: Final = sys.platform == "linux"
 # Seconds without accepting when the process has run out of file descriptors.
 _PAUSE: Final = 0.5
 
+# What stands for the address of either end of a Unix socket.
+NO_ADDRESS: Final = ("", 0)
+
 _log = logging.getLogger(__name__)
 
 
@@ -139,7 +142,9 @@ class _Listener:
     ) -> None:
         self.serve = serve
         self.transport = transport
-        self.sockname: tuple[str, int] = listening.getsockname()[:2]
+        # A Unix socket (`bridge: socat`) has no address to speak of, and no options of TCP.
+        self._is_tcp = listening.family != socket.AF_UNIX
+        self.sockname: tuple[str, int] = listening.getsockname()[:2] if self._is_tcp else NO_ADDRESS
         self._pair = pair
         self._socket = listening
         self._reactor = pair.gate.reactor
@@ -156,7 +161,7 @@ class _Listener:
 
     def start(self) -> None:
         self._socket.setblocking(False)
-        if _INHERITS_OPTIONS:
+        if _INHERITS_OPTIONS and self._is_tcp:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reactor.watch_listener(self._socket.fileno(), self._accept)
 
@@ -179,10 +184,10 @@ class _Listener:
             self._resume = self._reactor.loop.call_later(_PAUSE, self.start)
             return
         accepted.setblocking(False)
-        if not _INHERITS_OPTIONS:
+        if not _INHERITS_OPTIONS and self._is_tcp:
             with contextlib.suppress(OSError):
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._pair.admit(accepted, peername[:2], self)
+        self._pair.admit(accepted, peername[:2] if self._is_tcp else NO_ADDRESS, self)
 
 
 async def _serve(connection: Connection, listener: _Listener) -> None:

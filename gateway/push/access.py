@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.credentials.answers import GoneNames
 from gateway.credentials.broker import SessionCredentials
 from gateway.credentials.github_app import GitHubApp
 from gateway.credentials.rest import GitHubError
@@ -173,6 +174,11 @@ class Comparison:
                 return None
             self._spare.left -= 1
         return await self._app.compare(self._readable.repository, old, new, self._readable.token)
+
+    async def gone_names(self, old: str, new: str) -> GoneNames | None:
+        """Files that the commit `new` has no more since it parted from `old`, which is empty for the default branch.
+        None when it is not known."""
+        return await self._app.gone_names(self._readable.repository, old, new, self._readable.token)
 
 
 def _unavailable(sentence: str) -> PushRefused:

@@ -19,7 +19,8 @@ PUSHES_AT_ONCE: Final = 4
 @dataclass(slots=True)
 class PushContext:
     """Changes: `running` counts pushes. `label` are the words before "policy:", `clock` gives monotonic seconds,
-    `spool_folder` is where pushes wait that cannot go on yet."""
+    `spool_folder` is where pushes wait that cannot go on yet. `is_protected` tells of a path in the session's worktree
+    that the session may not write it; None where there are no such rules."""
 
     session: Session
     door: PushAuthorizer
@@ -31,6 +32,7 @@ class PushContext:
     spool_folder: Path | None = None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     running: int = field(default=0)
+    is_protected: Callable[[str], bool] | None = None
 
     def milliseconds_since(self, start: float) -> int:
         """Since that time of the clock."""

@@ -19,6 +19,7 @@ from gateway.push.capabilities import OFFERED, ObjectFormat, Report
 from gateway.push.commands import Command, CommandError, CommandReader, Probe, PushCommands
 from gateway.push.content import Content
 from gateway.push.context import PUSHES_AT_ONCE, PushContext
+from gateway.push.deletions import Deletions, find_deletions
 from gateway.push.forwarding import Failure, Forwarding
 from gateway.push.inbound import ClientGone, ClientStalled, Inbound
 from gateway.push.kinds import KindFinder
@@ -71,6 +72,7 @@ class Reception:
         self._refs: tuple[RefVerdict, ...] = ()
         self._statuses: list[Status] = []
         self._approver = ""
+        self._deletions = Deletions()
         self._forwarded = False
         self._recorded = False
         self._counted = False
@@ -227,6 +229,7 @@ class Reception:
             self._forwarded = not isinstance(outcome, Failure) or outcome.code is PushCode.OUTCOME_UNKNOWN
             self._statuses = self._merged(outcome)
             await self._learn_kinds(finder)
+            await self._flag_deletions(readable, talk)
             if not self._inbound.gone:
                 await content.discard()  # GitHub may have answered before the push was over
         code, reason, unpack = PushCode.NONE, "", "ok"
@@ -239,6 +242,19 @@ class Reception:
             if outcome.fault:
                 await talk.say(outcome.fault)
         await self._answer(push, code, reason, unpack)
+
+    async def _flag_deletions(self, readable: Readable, talk: Talk) -> None:
+        """Of what GitHub took."""
+        is_protected = self._context.is_protected
+        pairs = zip(self._refs, self._statuses, strict=True)
+        taken = [
+            (ref.command, ref.kind) for ref, status in pairs if status.ok and isinstance(ref.command, Command)
+        ]
+        if is_protected is not None and taken:
+            comparison = self._context.access.comparison(readable)
+            self._deletions = await find_deletions(comparison, taken, is_protected)
+            if told := self._deletions.told:
+                await talk.say(told)
 
     def _merged(self, outcome: UpstreamReport | Failure) -> list[Status]:
         """A status for every ref: GitHub's for those that were sent, ours for the rest."""
@@ -342,6 +358,8 @@ class Reception:
             reason=reason,
             agent=self._push.capabilities.agent if self._push else "",
             forwarded=self._forwarded,
+            deleted=self._deletions.names,
+            deleted_unknown=self._deletions.unknown,
         )
         return self._context.door.record(self._context.session, record)
 

@@ -48,7 +48,8 @@ class PushGateway:
 
     `app` is None without a configured App. `linked` are the repositories the session may push to; `sessions` those
     that are live in this process, to name the owner of a secret that is not this session's. `client` and `credentials`
-    stay their owner's.
+    stay their owner's. `is_protected`: whether the session may not write a path of the repository; what a push deletes
+    of these is flagged.
     """
 
     def __init__(
@@ -66,13 +67,23 @@ class PushGateway:
         spool_folder: Path | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
+        is_protected: Callable[[str], bool] | None = None,
     ) -> None:
         upstream = Upstream(client, github_url, sleep)
         access = RepositoryAccess(
             linked, session.workspace, app, credentials, upstream, network=session.egress.network
         )
         self._context = PushContext(
-            session, door, access, credentials, upstream, label, clock, spool_folder, sleep
+            session,
+            door,
+            access,
+            credentials,
+            upstream,
+            label,
+            clock,
+            spool_folder,
+            sleep,
+            is_protected=is_protected,
         )
         self._sessions = sessions
         self._lists = asyncio.Semaphore(_LISTS_AT_ONCE)

@@ -1,11 +1,12 @@
 """The backend with a kernel of its own, for interactive terminals. It has a name and a probe; it does not run yet."""
 
 from gateway.errors import GatewayError
-from sandbox.backends.base import Probe, Running
+from sandbox.backends.base import OnEvent, Probe, Running
+from sandbox.backends.wrap import WrapBackend
 from sandbox.spec import SandboxSpec
 
 
-class MicroVm:
+class MicroVm(WrapBackend):
     """Asked for by name it fails loudly: nothing else may stand in for a kernel boundary."""
 
     name = "microvm"
@@ -16,6 +17,6 @@ class MicroVm:
             False, hint="the micro-VM backend is not part of this version; use --backend native or none"
         )
 
-    def launch(self, spec: SandboxSpec) -> Running:
+    def launch(self, spec: SandboxSpec, on_event: OnEvent | None = None) -> Running:
         """Always a GatewayError."""
         raise GatewayError("no micro-VM can run here", self.probe().hint)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,6 +281,25 @@ def test_routes_are_added(kind: str, said: bytes) -> None:
         async with asyncio.timeout(PATIENCE):
             line, _, body = await ask(listening.getsockname()[1], request.encode())
         assert (line, body) == ("HTTP/1.1 200 OK", said)
+        await close_agent_api(server)
+        listening.close()
+
+    asyncio.run(main())
+
+
+def test_unix_listener(tmp_path: Path) -> None:
+    """What a bridge connects to has no port of its own: that of the other end is told."""
+
+    async def main() -> None:
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(tmp_path / "gateway"))
+        listening.listen()
+        server = serve_agent_api(listening, port=3180)
+        reading, writing = await asyncio.open_unix_connection(str(tmp_path / "gateway"))
+        writing.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:3180\r\nConnection: close\r\n\r\n")
+        answer = await reading.read()
+        assert answer.endswith(b'{"status":"ok"}')
+        writing.close()
         await close_agent_api(server)
         listening.close()
 

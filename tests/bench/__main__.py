@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from tests.bench.filenames import FILENAME_FIGURES, measure_filenames
+from tests.bench.launcher import LAUNCHER_FIGURES, measure_launcher
 from tests.bench.measures import (
     INTERLEAVED,
     Results,
@@ -31,7 +33,7 @@ from tests.bench.toolchain import Unavailable, build, client_hello
 FULL = Scale(rounds=15, seconds=0.3, warm_seconds=2.0, repeats=3, body_bytes=5_000_000_000, pairs=7)
 QUICK = Scale(rounds=5, seconds=0.2, warm_seconds=0.6, repeats=1, body_bytes=5_000_000_000, pairs=3)
 
-SINGLE = ("idle", "body", "cold", "pushes", "session", "matcher")
+SINGLE = ("idle", "body", "cold", "pushes", "launcher", "filenames", "session", "matcher")
 FIGURES = (*(figure.name for figure in INTERLEAVED), *SINGLE)
 
 DESCRIPTORS = 8192
@@ -65,7 +67,8 @@ def parse_arguments() -> tuple[Scale, tuple[str, ...]]:
     rounds = chosen.rounds or base.rounds
     scale = replace(base, rounds=rounds)
     figures = tuple(chosen.only or FIGURES)
-    return scale, figures + (PUSH_FIGURES if "pushes" in figures else ())
+    parts = {"pushes": PUSH_FIGURES, "launcher": LAUNCHER_FIGURES, "filenames": FILENAME_FIGURES}
+    return scale, figures + tuple(part for name in figures for part in parts.get(name, ()))
 
 
 @contextmanager
@@ -94,6 +97,8 @@ def measure(stage: Stage, scale: Scale, figures: tuple[str, ...], results: Resul
         ("body", measure_body),
         ("cold", measure_cold),
         ("pushes", measure_pushes),
+        ("launcher", measure_launcher),
+        ("filenames", measure_filenames),
     )
     for name, take in singles:
         if name in figures:

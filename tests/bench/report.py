@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.bench.filenames import FILENAME_FIGURES, FILENAMES, GROWTH, MEMORY
+from tests.bench.launcher import BARE, CONNECT, HOST, LAUNCH, LAUNCHER_FIGURES, SOCAT, STREAM
 from tests.bench.measures import CLIENTS, IDLE_TUNNELS, Results
 from tests.bench.pushes import DIRECT, GIT, PUSH_FIGURES
 from tests.bench.subjects import RAISED_LIMITS, Subject
@@ -64,6 +66,14 @@ PUSHES: tuple[Row, ...] = (
 )
 
 
+# Figure, title, digits, of whom it is compared with.
+LAUNCHES: tuple[tuple[str, str, int, str], ...] = (
+    (LAUNCH, "`true`, from the launch to its exit, ms (bare: bubblewrap alone)", 1, BARE),
+    (STREAM, "out of the wrap through one connection, MB/s (bare: the host's loopback)", 0, HOST),
+    (CONNECT, "connect, 100 bytes each way, close, µs (bare: the host's loopback)", 0, HOST),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A floor: `figure` of the gateway against `peer` (a ratio, at least `limit`), or alone (a value, at most).
@@ -102,6 +112,15 @@ BOUNDS: tuple[Bound, ...] = (
     Bound("push-memory", 32.0, "a 300 MB push moves memory by ≤ 32 MB (highest of all)", unit="MB"),
     Bound("push-tokens", 0.0, "denied 300 MB pushes: no token minted, no request that may write"),
     Bound("refs", 3.0, "100,000 refs ≤ 3 × git's own receive-pack", GIT, times=True),
+    Bound(LAUNCH, 5.0, "wrapped `true` ≤ 5 × bare bubblewrap", BARE, times=True),
+    Bound(STREAM, 0.5, "through the bridge ≥ 0.5 × the host's loopback", HOST),
+    Bound(CONNECT, 2.0, "connect through the bridge ≤ 2 × the host's loopback", HOST, times=True),
+    *(
+        Bound(figure, most, f"{title.rpartition(',')[0]} ≤ {most:g} × without file rules", DIRECT, times=True)
+        for figure, title, _, most in FILENAMES
+    ),
+    Bound(MEMORY, 20.0, "the supervisor's memory ≤ 20 MB", unit="MB"),
+    Bound(GROWTH, 0.5, "the supervisor's memory grows by ≤ 0.5 MB over the files of the note", unit="MB"),
     Bound("inflating", 64.0, "a 1 MB gzip body of 1 GiB moves memory by ≤ 64 MB (highest)", unit="MB"),
 )
 
@@ -180,6 +199,28 @@ def pushes_table(results: Results) -> str:
     return table(["seconds", "without", "with the gateway", "ratio"], rows)
 
 
+def launcher_table(results: Results) -> str:
+    """The launcher's figures, as medians with their range; the socat bridge stands beside for comparison."""
+    rows = []
+    for figure, title, digits, peer in LAUNCHES:
+        series = results.series.get(figure, {})
+        values = [series.get(name, []) for name in (peer, OURS, SOCAT)]
+        if series.get(OURS):
+            rows.append([title, *(spread(value, digits) if value else "–" for value in values)])
+    return table(["launcher", "bare", "wrapped", "wrapped, bridge: socat"], rows)
+
+
+def filenames_table(results: Results) -> str:
+    """What the file rules cost, as medians with their range."""
+    rows = []
+    for figure, title, digits, _ in FILENAMES:
+        series = results.series.get(figure, {})
+        ratio = times_the_peer(results, figure, DIRECT)
+        if ratio:
+            rows.append([title, *(spread(series[name], digits) for name in (DIRECT, OURS)), spread(ratio, 2)])
+    return table(["in the wrap", "names judged at launch", "as they are created", "ratio"], rows)
+
+
 def judge(results: Results, bound: Bound) -> tuple[str, bool | None]:
     """The figure as text and whether the bound is met; None when it could not be measured."""
     if bound.times:
@@ -232,7 +273,15 @@ def render(
         "# Benchmark",
         f"Machine: {machine()}; load average {results.load_before:.1f} before.\n\nVersions: {versions}.",
     ]
-    if not set(figures) <= {"pushes", *PUSH_FIGURES}:
+    parts_of_their_own = {
+        "pushes",
+        *PUSH_FIGURES,
+        "launcher",
+        *LAUNCHER_FIGURES,
+        "filenames",
+        *FILENAME_FIGURES,
+    }
+    if not set(figures) <= parts_of_their_own:
         parts.append(
             f"Gateway: audit log on, every check on, limits raised to `{RAISED_LIMITS}`. Peers: everything allowed, no "
             "access log, asked for the origin by its address. Every tunnel carries a real ClientHello (SNI "
@@ -251,6 +300,10 @@ def render(
             parts.append(ratios_table(results, names))
     if any(row.figure in results.series for row in PUSHES):
         parts.append(pushes_table(results))
+    if any(figure in results.series for figure, *_ in LAUNCHES):
+        parts.append(launcher_table(results))
+    if any(figure in results.series for figure in FILENAME_FIGURES):
+        parts.append(filenames_table(results))
     parts.append(bounds)
     parts += [f"Note: {note}." for note in results.notes]
     if results.problems:

@@ -176,7 +176,7 @@ def test_source_and_digest_are_those_of_the_file(tmp_path: Path) -> None:
 CONTRACT: dict[str, object] = {
     "sandbox": "on",
     "worktree": "in-place",
-    "file_rules": "existing-only",
+    "file_rules": "create-time",
     "bridge": "handover",
     "files": {"deny_write": [], "allow_write": [], "deny_read": []},
     "environment": {"pass": [], "set": {}},

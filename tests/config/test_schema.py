@@ -80,20 +80,6 @@ REFUSED = (
 NOT_YET = (
     ("worktree", "worktree: cow\n", 1, "this version offers in-place"),
     ("worktree", "\nworktree: git\n", 2, "this version offers in-place"),
-    ("file_rules", "file_rules: create-time\n", 1, "this version offers existing-only"),
-    ("bridge", "bridge: socat\n", 1, "this version offers handover"),
-    (
-        "workspaces.*.checkouts",
-        "workspaces:\n  default:\n    checkouts: [/srv/x]\n",
-        3,
-        "workspaces.default.checkouts: not available in this version: write checkouts: []",
-    ),
-    (
-        "workspaces.*.checkouts",
-        "workspaces:\n  default: {}\n  team: {repositories: [o/n], checkouts: [/srv/x]}\n",
-        3,
-        "workspaces.team.checkouts: not available",
-    ),
     ("approvals.command", "approvals:\n  command: [/bin/x, -y]\n", 2, "write null"),
     ("operator.listen", "operator:\n  token_file: /t\n  listen: '127.0.0.1:80'\n", 3, "write null"),
 )
@@ -102,11 +88,15 @@ QUIET = (
     "{}",
     "sandbox: off",
     "worktree: in-place\nfile_rules: existing-only\nbridge: handover",
+    "bridge: socat",
+    "file_rules: create-time",
+    "bridge: socat",
     "files: {deny_write: ['*.secret', ~/x], allow_write: [], deny_read: ['~/private']}",
     "environment: {pass: [EDITOR, _x1], set: {LANG: C.UTF-8}}",
     "workspaces: {}",
     "workspaces: {default: {}}",
     "workspaces: {default: {repositories: [], checkouts: []}}",
+    "workspaces: {default: {checkouts: [/srv/x, ~/src/y]}, team: {repositories: [o/n], checkouts: [/srv/x]}}",
     "workspaces: {default: {repositories: [acme/widget, acme/docs.git]}, team: {repositories: [o/n]}, other: {}}",
     "rules: []",
     "approvals: {timeout: 1, command: null}",
@@ -214,14 +204,13 @@ def test_what_is_unavailable_is_read_all_the_same() -> None:
 
     root = mapping(
         worktree=ScalarNode(1, "cow"),
-        file_rules=ScalarNode(1, "create-time"),
         workspaces=mapping(team=mapping(checkouts=texts("/srv/x"))),
         approvals=mapping(command=texts("/bin/x", "-y")),
         operator=mapping(listen=ScalarNode(1, "127.0.0.1:80"), token_file=ScalarNode(1, "/t")),
     )
     config = read_config(root, reading, NOW, unavailable=())
     assert reading.problems == ()
-    assert (str(config.worktree), str(config.file_rules)) == ("cow", "create-time")
+    assert str(config.worktree) == "cow"
     assert config.workspaces == {"default": Workspace(), "team": Workspace((), (Path("/srv/x"),))}
     assert config.approvals.command == ("/bin/x", "-y")
     assert (config.operator.listen, config.operator.token_file) == ("127.0.0.1:80", Path("/t"))

@@ -16,7 +16,7 @@ def test_defaults_are_the_contracts() -> None:
     assert config.sandbox is True
     assert (config.worktree, config.file_rules, config.bridge) == (
         Worktree.IN_PLACE,
-        FileRules.EXISTING_ONLY,
+        FileRules.CREATE_TIME,
         Bridge.HANDOVER,
     )
     assert (config.files.deny_write, config.files.allow_write, config.files.deny_read) == ((), (), ())

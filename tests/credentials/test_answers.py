@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.credentials.answers import (
+    GoneNames,
     Installation,
     Unwanted,
     Wanted,
     is_object,
     read_comparison,
+    read_gone_names,
     read_installation,
     read_message,
     read_mint,
@@ -204,6 +206,28 @@ def test_comparison(value: object, expected: str | None) -> None:
     assert read_comparison(answer(value)) == expected
 
 
+GONE = {"filename": "a", "status": "removed"}
+MOVED = {"filename": "c", "status": "renamed", "previous_filename": "b"}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([], GoneNames((), True)),
+        ([GONE, {"filename": "x", "status": "added"}, MOVED], GoneNames(("a", "b"), True)),
+        ([GONE] * 300, GoneNames(("a",) * 300, False)),
+        ([GONE, {"status": "removed"}], GoneNames(("a",), False)),
+        ([GONE, {"status": "renamed", "filename": "x"}], GoneNames(("a",), False)),
+        ([GONE, 7], GoneNames(("a",), False)),
+        ([{"status": []}], GoneNames((), True)),
+        (None, None),
+        ({"a": 1}, None),
+    ],
+)
+def test_gone_names(files: object, expected: GoneNames | None) -> None:
+    assert read_gone_names(answer({"files": files})) == expected
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -229,6 +253,7 @@ def test_objects(value: object, expected: bool) -> None:
 READERS: list[Callable[[Answer], object]] = [
     read_installation,
     read_comparison,
+    read_gone_names,
     read_message,
     lambda one: read_repository(one, 1),
     lambda one: read_mint(one, BY_NAME, NOW),

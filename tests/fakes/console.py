@@ -26,7 +26,7 @@ PROGRAM = str(Path(sys.executable).with_name("agent-gateway"))
 # Seconds after which something is given up; no test waits for it to pass.
 PATIENCE = 60
 
-ON = "agent sandbox ON (bubblewrap: namespace isolation, no kernel boundary; file rules: existing-only)"
+ON = "agent sandbox ON (bubblewrap: namespace isolation, no kernel boundary)"
 OFF = "agent sandbox DISABLED by --sandbox off"
 # Both ways to run: options, and the backend that is then in force.
 WAYS = ((), ("--sandbox", "off"))

@@ -29,13 +29,13 @@ REFUSED = "refused.test"
 BACKENDS = {"on": "native", "off": "none"}
 START_LINES = {
     "on": re.compile(
-        r"agent sandbox ON \(.+: namespace isolation, no kernel boundary; file rules: existing-only\)"
+        r"agent sandbox ON \(.+: namespace isolation, no kernel boundary\)"
     ),
     "off": re.compile(r"agent sandbox DISABLED by --sandbox off"),
 }
 CLOSING_LINE = re.compile(
     r"agent-gateway: (\d+) connections allowed, (\d+) denied; "
-    r"(\d+) pushes forwarded, (\d+) refused; 0 violations; log: (.+\.jsonl)"
+    r"(\d+) pushes forwarded, (\d+) refused; (\d+) violations; log: (.+\.jsonl)"
 )
 
 Record = Mapping[str, Any]
@@ -69,6 +69,7 @@ class Done:
     denied: int
     forwarded: int = 0
     refused: int = 0
+    violations: int = 0
 
     @property
     def lines(self) -> list[str]:
@@ -134,7 +135,7 @@ class Running:
 @dataclass
 class Product:
     """One machine in small. Changes as a test sets it up. `sandbox` is the value of `--sandbox`; `settings` are parts
-    of the configuration besides `egress`."""
+    of the configuration besides `egress`; `violates` says that the file rules are to refuse CMD something."""
 
     folder: Path
     sandbox: str
@@ -143,6 +144,7 @@ class Product:
     hosts: dict[str, str] = field(default_factory=dict)
     ports: list[int] = field(default_factory=lambda: [80, 443])
     settings: dict[str, Any] = field(default_factory=dict)
+    violates: bool = False
 
     def __post_init__(self) -> None:
         for folder in (
@@ -231,11 +233,12 @@ class Product:
         assert START_LINES[self.sandbox].fullmatch(start.rstrip("\n")), stderr
         closing = CLOSING_LINE.fullmatch(end.rstrip("\n"))
         assert closing, stderr
-        log = Path(closing[5])
+        log = Path(closing[6])
         assert log.parent == self.audit
         records = tuple(record for record in read_log(log) if record["session"])
         assert {record["sandbox"]["backend"] for record in records} == {BACKENDS[self.sandbox]}
-        counts = (int(closing[number]) for number in range(1, 5))
+        counts = tuple(int(closing[number]) for number in range(1, 6))
+        assert self.violates or not counts[-1], records
         return Done(status, stdout, "".join(said), records, *counts)
 
     def command(self, argv: Sequence[str], options: Sequence[str] = ()) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.forge.comparison import Comparison, Status, compare
+from gateway.forge.comparison import ChangedFile, Comparison, Status, changed_files, compare
 from gateway.forge.repositories import Repositories, find_git
 from tests.fakes.forge import new_worktree
 
@@ -42,6 +42,32 @@ def test_history(tmp_path: Path) -> None:
         assert (found.status, found.ahead_by, found.behind_by) == (status, ahead, behind)
         assert found.merge_base == merge_base
     assert compare(program, repository, left, other) is None
+
+
+def test_changed_files(tmp_path: Path) -> None:
+    program = find_git(tmp_path)
+    repository = Repositories(tmp_path, program).create("acme/widget")
+    git = new_worktree(tmp_path / "w", str(repository.path))
+    for name in ("kept", "gone", "old name"):
+        git.commit(name, content=name.encode())
+    base = git("rev-parse", "HEAD")
+    git("mv", "old name", "näher")
+    git("rm", "-q", "gone")
+    (tmp_path / "w/kept").write_text("changed")
+    (tmp_path / "w/new").write_text("new")
+    git("add", ".")
+    git("commit", "-q", "-m", "all kinds")
+    git("push", "-q", "origin", "main")
+    found = compare(program, repository, base, "main")
+    assert found is not None
+    assert changed_files(program, repository, found, "main") == (
+        ChangedFile("gone", "removed"),
+        ChangedFile("kept", "modified"),
+        ChangedFile("new", "added"),
+        ChangedFile("näher", "renamed", "old name"),
+    )
+    assert changed_files(program, repository, found, base) == ()
+    assert changed_files(program, repository, found, "0" * 40) == ()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from tests.fakes.asking import (
     start,
     tunnel,
 )
-from tests.fakes.gateway import Gateway
+from tests.fakes.gateway import ROOMY, Gateway
 from tests.fakes.hello import hello
 from tests.fakes.origin import Origin, answering, echo, full_backlog, http_origin
 from tests.fakes.rules import GOOD, rules_for
@@ -253,3 +253,48 @@ def test_refused_client_that_goes_on_sending(tmp_path: Path) -> None:
                 wire.send(bytes(1 << 20))
         wire.close()
         gateway.settle()
+
+
+# --- Listeners that are Unix sockets ---
+
+
+def wire_to(path: Path) -> Wire:
+    """A connection to a Unix socket."""
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connected.connect(str(path))
+    return Wire(connected)
+
+
+@every_transport
+def test_unix_listeners_serve_the_same(transport: Transport, tmp_path: Path) -> None:
+    """What a bridge connects to has neither address nor options of TCP."""
+    body = b"x" * 300_000
+    served = http_origin(answering(body)) if transport is HTTP else echo()
+    with (
+        served as origin,
+        Gateway(tmp_path, rules_for(origin.port)) as gateway,
+        contextlib.ExitStack() as stack,
+    ):
+        listeners = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2)]
+        for name, listener in zip(("http", "socks"), listeners, strict=True):
+            listener.bind(str(tmp_path / name))
+            listener.listen()
+        session, *_ = gateway.open("s2", rules_for(origin.port))
+        gateway.call(lambda: gateway.proxies.close(session.id))
+        http, socks = (listener.dup() for listener in listeners)
+        gateway.call(lambda: gateway.proxies.open(session, ROOMY, http, socks, own_ports=frozenset()))
+        wire = stack.enter_context(wire_to(tmp_path / ("socks" if transport is SOCKS else "http")))
+        if transport is HTTP:
+            wire.send(get_head(GOOD, origin.port))
+            assert wire.message().body == body
+        else:
+            wire.send(connect_head(GOOD, origin.port) if transport is CONNECT else GREETING)
+            if transport is SOCKS:
+                assert wire.exactly(2) == ACCEPTED
+                wire.send(b"\x05\x01\x00" + domain(GOOD) + origin.port.to_bytes(2))
+                assert wire.exactly(10)[1] == 0
+            else:
+                assert wire.message(to="HEAD").status == 200
+            wire.send(hello(GOOD) + body)
+            assert wire.exactly(len(hello(GOOD) + body)) == hello(GOOD) + body
+        gateway.close(session)

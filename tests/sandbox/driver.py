@@ -16,8 +16,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from gateway.errors import GatewayError
-from gateway.session import Mode
-from sandbox.backends.base import Running
+from gateway.session import Bridge, FileRules, Mode, Profile
+from sandbox.backends.base import Command, Running, Stdio
 from sandbox.env import build_environment
 from sandbox.launch import from_name
 from sandbox.spec import SandboxBindMount, SandboxSpec
@@ -30,6 +30,9 @@ def build_spec(fields: dict[str, Any]) -> SandboxSpec:
     }
     values["bind_mounts"] = tuple(SandboxBindMount(path, path, ro) for path, ro in fields["bind_mounts"])
     values["mode"] = Mode(fields.get("mode", "chat"))
+    values["bridge"] = Bridge(fields.get("bridge", "handover"))
+    values["file_rules"] = FileRules(fields.get("file_rules", "existing-only"))
+    values["profile"] = Profile(fields.get("profile", "agent"))
     return SandboxSpec(**values)
 
 
@@ -52,7 +55,7 @@ def environment_of(running: Running, what: dict[str, Any]) -> dict[str, str]:
         what.get("host", {}),
         endpoints=running.endpoints,
         session_id="session",
-        backend=running.backend,
+        backend=running.handle.backend,
         secret="secret",
         home=inside.home,
         path=inside.path,
@@ -77,26 +80,35 @@ def main(file: str) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches the command itself
     what = json.loads(Path(file).read_text())
     try:
-        running = from_name(what["backend"]).launch(build_spec(what["spec"]))
+        backend = from_name(what["backend"])
+        running = backend.launch(build_spec(what["spec"]))
     except GatewayError as error:
         os.write(2, f"refused: {error}\n".encode())
         return 125
     for listener, word in ((running.http, b"http"), (running.socks, b"socks"), (running.gateway, b"gateway")):
         threading.Thread(target=greet, args=(listener, word), daemon=True).start()
+    command = Command(
+        tuple(what["argv"]),
+        environment_of(running, what),
+        what["workdir"],
+        Stdio.INHERIT,
+        foreground=True,
+        ignored=what.get("ignored", ()),
+    )
+    execution = backend.exec(running, command)
     status: list[int] = []
 
     def wait() -> None:
-        status.append(running.wait())
+        status.append(execution.wait())
         os.kill(os.getpid(), OVER)
 
-    running.start(what["argv"], environment_of(running, what), what["workdir"], what.get("ignored", ()))
     if "ready" in what:
         Path(what["ready"]).write_text(json.dumps(dataclasses.asdict(running.endpoints)))
     threading.Thread(target=wait).start()
     while (number := signal.sigwait((*PASSED_ON, OVER))) != OVER:
-        running.signal(number)
-    running.destroy()
-    running.destroy()
+        execution.signal(number)
+    backend.destroy(running)
+    backend.destroy(running)
     return status[0]
 
 

@@ -48,6 +48,13 @@ def build(host: Mapping[str, str], **more: Any) -> Environment:
         ("GH_TOKEN", "x", False),
         ("AWS_SECRET_ACCESS_KEY", "x", False),
         ("JIRA_API_TOKEN", "x", False),
+        ("LINEAR_API_KEY", "x", False),
+        # somebody else's under the agent's own prefix
+        ("CLAUDE_JIRA_TOKEN", "x", False),
+        ("OPENCODE_GITHUB_TOKEN", "x", False),
+        # a model's, whatever they look like
+        ("ANTHROPIC_AUTH_TOKEN", "ghp_" + "a" * 36, True),
+        ("OPENAI_BASE_URL", "https://user:word@llm.test/v1", True),
         ("DATABASE_URL", "postgres://h/db", False),
         # injection
         ("LD_PRELOAD", "/x.so", False),
@@ -82,6 +89,8 @@ def build(host: Mapping[str, str], **more: Any) -> Environment:
         ("VIRTUAL_ENV", "/elsewhere/.venv", False),
         ("VIRTUAL_ENV", "/repository", False),
         ("CLAUDE_CONFIG_DIR", "/home/me/.claude", False),
+        ("XDG_CONFIG_HOME", "/repo/.config", True),
+        ("XDG_CACHE_HOME", "/home/me/.cache", False),
     ],
 )
 def test_what_passes(name: str, value: str, passes: bool) -> None:
@@ -220,6 +229,7 @@ def test_what_the_user_names_wins() -> None:
     assert (values["DO_NOT_TRACK"], "NOT_THERE" in values) == ("0", False)
     assert values["JAVA_TOOL_OPTIONS"].startswith("-Xmx1g -Dhttp.proxyHost=127.0.0.1 ")
     assert (built.kept, built.dropped) == (("MY_TOKEN",), ("OTHER",))
+    assert built.chosen == ("DO_NOT_TRACK", "HOME", "JAVA_TOOL_OPTIONS", "PYTHONPATH")
 
 
 @pytest.mark.parametrize(

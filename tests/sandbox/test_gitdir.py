@@ -316,11 +316,21 @@ def test_pointer_longer_than_any_path(tmp_path: Path, tree: Path) -> None:
     assert find(tree) == ""
 
 
-@pytest.mark.parametrize("target", ["other/.git", "missing", ".git"])
+@pytest.mark.parametrize("target", ["missing", ".git", "tree/kept"])
 def test_pointer_that_is_a_link(tmp_path: Path, tree: Path, target: str) -> None:
-    repository(tmp_path / "other")
+    (tree / "kept").mkdir()
     (tree / ".git").symlink_to(target if target == ".git" else tmp_path / target)
     assert find(tree) == ""
+
+
+@pytest.mark.parametrize("target", ["other/.git", "file", "/etc"])
+def test_link_to_a_directory_that_is_not_shown(tmp_path: Path, tree: Path, target: str) -> None:
+    other = repository(tmp_path / "other")
+    (tmp_path / "file").touch()
+    (tree / ".git").symlink_to(target if target.startswith("/") else tmp_path / target)
+    assert os.path.realpath(tree / ".git") in refused(tree)
+    if target.startswith("other"):
+        assert find(tree, other) == find(tree, other / ".git") == ""
 
 
 def test_pointer_that_is_a_pipe(tree: Path) -> None:

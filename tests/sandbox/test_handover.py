@@ -14,10 +14,12 @@ from sandbox.handover import (
     SHIELDED,
     WORD_LIMIT,
     Child,
+    ask_for_command,
     encode_word,
     open_channel,
     read_complaint,
     still_open,
+    take_attendant,
     take_listeners,
 )
 
@@ -103,6 +105,67 @@ def test_word() -> None:
 def test_word_that_cannot_be_said(argv: tuple[str, ...], environment: dict[str, str], workdir: str) -> None:
     with pytest.raises(GatewayError):
         encode_word(argv, environment, workdir, ())
+
+
+def test_request_carries_descriptors_and_word() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open("/dev/null", "rb") as null:
+        ask_for_command(ours, b"\0\0\0\1w", [null.fileno()] * 4)
+        data, numbers, _, _ = socket.recv_fds(theirs, 1, 10)
+        assert (data, len(numbers), theirs.recv(64)) == (b"X", 4, b"\0\0\0\1w")
+        for number in numbers:
+            os.close(number)
+
+
+def test_attendant_is_whom_the_kernel_names() -> None:
+    """Not whom the message names."""
+    ours, theirs = open_channel()
+    with ours, theirs:
+        theirs.sendall((1).to_bytes(4, "big"))
+        assert take_attendant(ours) == os.getpid()
+
+
+@pytest.mark.parametrize("data", [b"", b"abc"])
+def test_attendant_that_says_too_little(data: bytes) -> None:
+    ours, theirs = open_channel()
+    with ours:
+        theirs.sendall(data)
+        theirs.close()
+        with pytest.raises(ConnectionResetError):
+            take_attendant(ours)
+
+
+def test_attendant_that_is_silent() -> None:
+    ours, theirs = open_channel()
+    with ours, theirs:
+        ours.settimeout(0.001)
+        with pytest.raises(TimeoutError):
+            take_attendant(ours)
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_descriptors_of_an_attendant_are_not_taken(count: int) -> None:
+    ours, theirs = open_channel()
+    with ours, theirs, open("/dev/null", "rb") as null:
+        before = len(os.listdir("/proc/self/fd"))
+        socket.send_fds(theirs, [bytes(4)], [null.fileno()] * count)
+        assert take_attendant(ours) == os.getpid()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_child_tells_its_end() -> None:
+    """Once, in its own thread; at once if it is over."""
+    reader, writer = os.pipe()
+    child = Child(("/bin/sh", "-c", f"read line <&{reader}"), (reader,), None)
+    ends: list[str] = []
+    child.at_end(lambda: ends.append(threading.current_thread().name))
+    assert child.pid > 0
+    os.close(writer)
+    child.settle(60)
+    os.close(reader)
+    assert ends == ["sandbox-child"]
+    child.at_end(lambda: ends.append("after"))
+    assert ends == ["sandbox-child", "after"]
 
 
 def test_child_is_shielded_and_outlives_the_calling_thread() -> None:

@@ -1,4 +1,4 @@
-"""The keeper by itself: what it says on its channel, and the tree it finds. The rest is in backends/test_none.py."""
+"""The keeper by itself: what it says on its channel, and what it leaves. The rest is in backends/test_none.py."""
 
 import os
 import signal
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox.handover import encode_word
-from sandbox.keeper import descendants, parent_of, parents
+from sandbox.attendant import parent_of
+from sandbox.handover import SERVE, ask_for_command, encode_word, take_attendant
 from tests.sandbox.processes import many_descriptors
 from tests.sandbox.wrapping import PATIENCE, PYTHON, SOURCES
 
@@ -99,30 +99,21 @@ def test_descriptors_beyond_the_first_thousand() -> None:
         assert process.wait(PATIENCE) == 0
 
 
-def test_finds_the_tree() -> None:
-    script = "sh -c 'sleep 1000 & echo $!; wait' & wait"
-    with subprocess.Popen(("sh", "-c", script), stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        grandchild = int(process.stdout.readline())
-        found = descendants(process.pid)
-        above = parent_of(str(found[0])), parents()[process.pid]
-        for number in (*found, process.pid):
-            os.kill(number, signal.SIGKILL)
-    assert (len(found), found[-1]) == (2, grandchild)
-    assert above == (process.pid, os.getpid())
-
-
-def test_odd_names_do_not_mislead(tmp_path: Path) -> None:
-    """A process may be named as if its parent were somebody else."""
-    program = tmp_path / "x) S 1 ("
-    program.symlink_to("/bin/sleep")
-    with subprocess.Popen((str(program), "1000")) as process:
-        name, parent = Path(f"/proc/{process.pid}/comm").read_text(), parent_of(str(process.pid))
-        process.kill()
-    assert (name, parent) == ("x) S 1 (\n", os.getpid())
-
-
-def test_process_that_is_gone_has_no_parent() -> None:
-    with subprocess.Popen(("true",)) as process:
-        process.wait()
-    assert parent_of(str(process.pid)) == 0
+def test_many_commands_and_what_they_leave() -> None:
+    """A daemon of a command that is over lives until the channel ends, and no longer."""
+    reader, writer = os.pipe()
+    with started() as (process, channel), open("/dev/null", "rb") as null:
+        channel.sendall(SERVE)
+        control, their_control = socket.socketpair()
+        word = encode_word(("sh", "-c", "setsid sh -c 'sleep 1000 &'; echo ready"), VARIABLES, "/", ())
+        ask_for_command(channel, word, (null.fileno(), writer, writer, their_control.fileno()))
+        their_control.close()
+        os.close(writer)
+        with control:
+            assert parent_of(str(take_attendant(control))) in (process.pid, 0)
+            assert os.read(reader, 64) == b"ready\n"
+            assert control.recv(4, socket.MSG_WAITALL) == bytes(4)
+        channel.shutdown(socket.SHUT_WR)
+        assert os.read(reader, 1) == b""
+        assert process.wait(PATIENCE) == 0
+    os.close(reader)

@@ -14,21 +14,23 @@ from hypothesis import strategies as st
 
 from sandbox.seccomp import (
     ABSENT,
-    ARCHITECTURES,
-    CALLS,
+    DOOR_ABSENT,
+    DOOR_JUDGED,
     FORBIDDEN,
     JUDGED,
-    LAST_KNOWN_CALL,
+    NOTIFIED,
     OF_GROUPS,
     build_filter,
 )
+from sandbox.system_calls import ARCHITECTURES, CALLS, LAST_KNOWN_CALL
 
-ALLOW = "allow"
+ALLOW, ASK = "allow", "ask"
 X86, ARM = 0xC000003E, 0xC00000B7  # AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64
 FOREIGN = {
     "i386": 0x40000003, "arm": 0x40000028, "x32 has the number of x86-64": 0xC000003F, "none": 0, "riscv": 0xC00000F3,
 }  # fmt: skip
 PROGRAMS = {X86: build_filter("x86_64"), ARM: build_filter("aarch64")}
+DOOR = {X86: build_filter("x86_64", door=True), ARM: build_filter("aarch64", door=True)}
 SHARED = {X86: build_filter("x86_64", shares_group=True), ARM: build_filter("aarch64", shares_group=True)}
 
 
@@ -58,6 +60,8 @@ def run(program: bytes, arch: int, number: int, arguments: tuple[int, ...] = ())
                 place += then if accumulator == value else otherwise
             case 0x25:  # jump if greater
                 place += then if accumulator > value else otherwise
+            case 0x54:  # and
+                accumulator &= value
             case 0x45:  # jump if any of the bits
                 place += then if accumulator & value else otherwise
             case 0x06:
@@ -70,6 +74,8 @@ def answer(value: int) -> str:
     """A seccomp return value in words."""
     if value == 0x7FFF0000:
         return ALLOW
+    if value == 0x7FC00000:  # SECCOMP_RET_USER_NOTIF
+        return ASK
     assert value & 0xFFFF0000 == 0x00050000, hex(value)  # SECCOMP_RET_ERRNO
     return errno.errorcode[value & 0xFFFF]
 
@@ -77,11 +83,12 @@ def answer(value: int) -> str:
 # --- The shape of the program ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("door", [False, True])
 @pytest.mark.parametrize("shares_group", [False, True])
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_kernel_would_take_it(machine: str, shares_group: bool) -> None:
+def test_kernel_would_take_it(machine: str, shares_group: bool, door: bool) -> None:
     """Whole instructions, fewer than BPF_MAXINSNS, every jump forward and inside, a return at the end."""
-    program = build_filter(machine, shares_group=shares_group)
+    program = build_filter(machine, shares_group=shares_group, door=door)
     assert len(program) % 8 == 0
     code = instructions(program)
     assert 0 < len(code) <= 4096
@@ -103,12 +110,8 @@ def test_this_machine_by_default() -> None:
 
 
 def test_every_call_of_the_table_has_one_answer() -> None:
-    assert set(CALLS) == {*ABSENT, *JUDGED, *OF_GROUPS, *FORBIDDEN}
-    assert len(CALLS) == len(ABSENT) + len(JUDGED) + len(OF_GROUPS) + len(FORBIDDEN)
-    for column in (0, 1):
-        numbers = [row[column] for row in CALLS.values() if row[column] is not None]
-        assert len(set(numbers)) == len(numbers)
-    assert all(number is None or number <= LAST_KNOWN_CALL for row in CALLS.values() for number in row)
+    answers = (*ABSENT, *JUDGED, *OF_GROUPS, *FORBIDDEN, *NOTIFIED, *DOOR_JUDGED, *DOOR_ABSENT)
+    assert sorted(CALLS) == sorted(answers)
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
@@ -289,17 +292,151 @@ def test_everything_else_is_the_same_in_a_shared_group(
             assert run(SHARED[arch], arch, number, arguments) == expected, (call, hex(arch))
 
 
+# --- With the door --------------------------------------------------------------------------------
+
+READ, WRITE, BOTH, CREATE, TRUNCATE = 0, 1, 2, 0o100, 0o1000
+EXCLUSIVE, APPEND, NONBLOCK, CLOEXEC, PATH, NAMELESS = (
+    0o200,
+    0o2000,
+    0o4000,
+    0o2000000,
+    0o10000000,
+    0o20000000,
+)
+# O_DIRECTORY, O_NOFOLLOW, O_DIRECT, O_LARGEFILE: other bits on arm64, in other order; none of them writes.
+OTHERS = 0o200000 | 0o400000 | 0o40000 | 0o100000
+BTRFS_SNAPSHOT, BTRFS_SUBVOLUME, FICLONE, FICLONERANGE = 0x50009401, 0x5000940E, 0x40049409, 0x4020940D
+
+# (call, x86-64, arm64, arguments, answer) where it differs from the table above.
+OF_THE_DOOR: list[tuple[str, int | None, int | None, tuple[int, ...], str]] = [
+    # opening: whatever writes, makes or cuts
+    ("openat", 257, 56, (0, 0, READ), ALLOW),
+    ("openat", 257, 56, (0, 0, READ | CLOEXEC | NONBLOCK | APPEND | OTHERS), ALLOW),
+    ("openat", 257, 56, (0, 0, READ | EXCLUSIVE), ALLOW),
+    ("openat", 257, 56, (0, 0, READ, 0o666), ALLOW),
+    ("openat", 257, 56, (0, 0, WRITE), ASK),
+    ("openat", 257, 56, (0, 0, BOTH), ASK),
+    ("openat", 257, 56, (0, 0, 3), ASK),  # asks for both rights, gives neither
+    ("openat", 257, 56, (0, 0, CREATE), ASK),
+    ("openat", 257, 56, (0, 0, TRUNCATE), ASK),
+    ("openat", 257, 56, (0, 0, NAMELESS), ASK),
+    ("openat", 257, 56, (0, 0, NAMELESS | BOTH | 0o200000), ASK),
+    ("openat", 257, 56, (0, 0, WRITE | CREATE | EXCLUSIVE | CLOEXEC | OTHERS), ASK),
+    ("openat", 257, 56, (0, 0, WRITE | HIGH), ASK),
+    ("openat", 257, 56, (0, 0, READ | HIGH * 0xFFFFFFFF), ALLOW),
+    ("openat", 257, 56, (WRITE, WRITE, READ, WRITE), ALLOW),  # of the flags alone
+    ("openat", 257, 56, (0, 0, PATH), ALLOW),
+    ("openat", 257, 56, (0, 0, PATH | BOTH | CREATE | TRUNCATE | NAMELESS), ALLOW),  # the kernel drops all but O_PATH
+    ("openat", 257, 56, (0, 0, BOTH | PATH * HIGH), ASK),
+    ("open", 2, None, (0, READ), ALLOW),
+    ("open", 2, None, (0, READ, WRITE), ALLOW),
+    ("open", 2, None, (0, PATH | WRITE), ALLOW),
+    ("open", 2, None, (0, WRITE), ASK),
+    ("open", 2, None, (0, CREATE), ASK),
+    ("open", 2, None, (0, TRUNCATE), ASK),
+    ("open", 2, None, (0, NAMELESS), ASK),
+    ("open", 2, None, (0, BOTH | HIGH), ASK),
+    ("openat2", 437, 437, (), "ENOSYS"),
+    ("creat", 85, None, (), ASK),
+    # names
+    ("rename", 82, None, (), ASK),
+    ("renameat", 264, 38, (), ASK),
+    ("renameat2", 316, 276, (), ASK),
+    ("link", 86, None, (), ASK),
+    ("linkat", 265, 37, (), ASK),
+    ("symlink", 88, None, (), ASK),
+    ("symlinkat", 266, 36, (), ASK),
+    ("mknod", 133, None, (), ASK),
+    ("mknodat", 259, 33, (), ASK),
+    ("mkdir", 83, None, (), ASK),
+    ("mkdirat", 258, 34, (), ASK),
+    ("truncate", 76, 45, (), ASK),
+    ("umask", 95, 166, (), ASK),
+    # sockets
+    ("connect", 42, 203, (), ASK),
+    ("socket", 41, 198, (1, 1, 0), ALLOW),
+    ("socket", 41, 198, (1, 5, 0), ALLOW),  # SOCK_SEQPACKET
+    ("socket", 41, 198, (1, 1 | 0x800 | 0x80000, 0), ALLOW),  # SOCK_NONBLOCK, SOCK_CLOEXEC
+    ("socket", 41, 198, (1, 2, 0), "EPROTONOSUPPORT"),
+    ("socket", 41, 198, (1, 2 | 0x800 | 0x80000, 0), "EPROTONOSUPPORT"),
+    ("socket", 41, 198, (1, 2 | HIGH, 0), "EPROTONOSUPPORT"),
+    ("socket", 41, 198, (1, 3, 0), "EPROTONOSUPPORT"),  # SOCK_RAW, which is SOCK_DGRAM to the kernel
+    ("socket", 41, 198, (1, 0, 0), "EPROTONOSUPPORT"),
+    ("socket", 41, 198, (2, 2, 0), ALLOW),
+    ("socketpair", 53, 199, (1, 1, 0), ALLOW),
+    ("socketpair", 53, 199, (1, 5 | 0x80000, 0), ALLOW),
+    ("socketpair", 53, 199, (1, 2, 0), "EPROTONOSUPPORT"),
+    ("socketpair", 53, 199, (1, 3 | 0x800, 0), "EPROTONOSUPPORT"),
+    ("socketpair", 53, 199, (30, 5, 0), "EAFNOSUPPORT"),  # AF_TIPC
+    # directories made by an ioctl
+    ("ioctl", 16, 29, (0, BTRFS_SNAPSHOT), "EPERM"),
+    ("ioctl", 16, 29, (0, BTRFS_SUBVOLUME), "EPERM"),
+    ("ioctl", 16, 29, (0, 0x50009417), "EPERM"),  # BTRFS_IOC_SNAP_CREATE_V2
+    ("ioctl", 16, 29, (0, 0x50009418), "EPERM"),  # BTRFS_IOC_SUBVOL_CREATE_V2
+    ("ioctl", 16, 29, (0, 0x4020BC10), "EPERM"),  # BCH_IOCTL_SUBVOLUME_CREATE
+    ("ioctl", 16, 29, (0, FICLONE), ALLOW),
+    ("ioctl", 16, 29, (0, FICLONERANGE), ALLOW),
+    ("ioctl", 16, 29, (0, 0xC0189436), ALLOW),  # FIDEDUPERANGE
+    ("ioctl", 16, 29, (0, 0x5000940F), ALLOW),  # BTRFS_IOC_SNAP_DESTROY
+]  # fmt: skip
+CHANGED = {"openat", "openat2", "connect"}
+
+
+@pytest.mark.parametrize(("call", "x86", "arm", "arguments", "expected"), OF_THE_DOOR)
+def test_verdict_with_the_door(
+    call: str, x86: int | None, arm: int | None, arguments: tuple[int, ...], expected: str
+) -> None:
+    for arch, number in ((X86, x86), (ARM, arm)):
+        if number is not None:
+            assert run(DOOR[arch], arch, number, arguments) == expected, (call, hex(arch))
+
+
+@pytest.mark.parametrize(("call", "x86", "arm", "arguments", "expected"), VERDICTS)
+def test_everything_else_is_the_same_with_the_door(
+    call: str, x86: int | None, arm: int | None, arguments: tuple[int, ...], expected: str
+) -> None:
+    for arch, number in ((X86, x86), (ARM, arm)):
+        if number is not None and (call not in CHANGED or arguments):
+            assert run(DOOR[arch], arch, number, arguments) == expected, (call, hex(arch))
+
+
 def test_every_call_of_the_table_has_a_row_above() -> None:
-    rows = {(name, x86, arm) for name, x86, arm, _, _ in VERDICTS}
+    rows = {(name, x86, arm) for name, x86, arm, _, _ in (*VERDICTS, *OF_THE_DOOR)}
     assert {(name, *numbers) for name, numbers in CALLS.items()} <= rows
+
+
+FLAGS = st.integers(0, 2**64 - 1) | st.integers(0, 2**25)
+
+
+@given(FLAGS)
+def test_opening_is_asked_for_unless_it_only_reads(flags: int) -> None:
+    """In other words than the filter's: what may pass unasked is O_PATH, or reads an existing file as it is."""
+    low = flags & 0xFFFFFFFF
+    reads = low & 3 == READ and not low & CREATE and not low & TRUNCATE and not low & NAMELESS
+    expected = ALLOW if low & PATH or reads else ASK
+    assert run(DOOR[X86], X86, 2, (0, flags)) == expected
+    assert run(DOOR[X86], X86, 257, (0, 0, flags)) == expected
+    assert run(DOOR[ARM], ARM, 56, (0, 0, flags)) == expected
+
+
+def test_what_a_filter_notifies_of_without_the_door() -> None:
+    """Nothing: without a listener such calls would fail."""
+    assert all(
+        run(program, arch, number, (2, 2, 2, 2)) != ASK
+        for programs in (PROGRAMS, SHARED) for arch, program in programs.items() for number in range(500)
+    )  # fmt: skip
+
+
+# --- Every convention, every number ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arch", [*FOREIGN.values(), X86, ARM], ids=[*FOREIGN, "x86-64", "arm64"])
 @pytest.mark.parametrize("own", PROGRAMS)
-def test_foreign_convention_has_no_calls(own: int, arch: int) -> None:
+@pytest.mark.parametrize("programs", [PROGRAMS, DOOR], ids=["plain", "door"])
+def test_foreign_convention_has_no_calls(programs: dict[int, bytes], own: int, arch: int) -> None:
     """The same number means another call there: not one is looked at."""
     if arch != own:
-        assert {run(PROGRAMS[own], arch, number) for number in range(LAST_KNOWN_CALL + 2)} == {"ENOSYS"}
+        assert {run(programs[own], arch, number) for number in range(LAST_KNOWN_CALL + 2)} == {"ENOSYS"}
 
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -309,9 +446,10 @@ WORDS = st.integers(0, 2**64 - 1)
 def test_always_an_answer_and_never_yes_to_the_unknown(
     arch: int, number: int, arguments: tuple[int, ...]
 ) -> None:
-    found = run(PROGRAMS[arch], arch, number, arguments)
-    assert found in {ALLOW, "ENOSYS", "EPERM", "EAFNOSUPPORT"}
-    assert number <= LAST_KNOWN_CALL or found == "ENOSYS"
+    for programs in (PROGRAMS, DOOR, SHARED):
+        found = run(programs[arch], arch, number, arguments)
+        assert found in {ALLOW, ASK, "ENOSYS", "EPERM", "EAFNOSUPPORT", "EPROTONOSUPPORT"}
+        assert number <= LAST_KNOWN_CALL or found == "ENOSYS"
 
 
 @given(st.sampled_from([X86, ARM]), st.integers(0, 500), st.tuples(*[WORDS] * 6), st.tuples(*[WORDS] * 6))
@@ -321,7 +459,8 @@ def test_upper_halves_of_arguments_change_nothing(
     mixed = tuple(
         (high & ~0xFFFFFFFF) | (low & 0xFFFFFFFF) for high, low in zip(others, arguments, strict=True)
     )
-    assert run(PROGRAMS[arch], arch, number, arguments) == run(PROGRAMS[arch], arch, number, mixed)
+    for programs in (PROGRAMS, DOOR, SHARED):
+        assert run(programs[arch], arch, number, arguments) == run(programs[arch], arch, number, mixed)
 
 
 # --- Loaded ---------------------------------------------------------------------------------------

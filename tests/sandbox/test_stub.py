@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from sandbox import stub
-from sandbox.handover import WORD_LIMIT, encode_word
+from sandbox.handover import SERVE, WORD_LIMIT, encode_word
 from tests.sandbox.wrapping import PATIENCE, PYTHON, SOURCES
 
 STUB = [PYTHON, "-I", "-S", "-E", "-B", str(SOURCES / "sandbox/stub.py")]
@@ -111,6 +111,18 @@ def test_taken_port_is_a_failure() -> None:
     assert b"Address already in use" in err
 
 
+def test_serves_until_the_launcher_is_gone() -> None:
+    """It gives up the caller's own streams: whoever reads them shall not wait for it."""
+    with started() as (process, channel):
+        channel.recv(1)
+        channel.sendall(SERVE)
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+        assert process.poll() is None
+        channel.shutdown(socket.SHUT_WR)
+        assert process.wait(PATIENCE) == 0
+
+
 def test_path_is_the_new_environments() -> None:
     """Empty entries are not the working directory."""
     for path, code in ((":", 127), ("", 127), ("/usr/bin:/bin", 0)):
@@ -134,6 +146,8 @@ def test_imports_next_to_nothing() -> None:
 
 def test_both_ends_have_one_limit() -> None:
     assert stub.WORD_LIMIT == WORD_LIMIT
+    assert stub.SERVE == SERVE
+    assert int.from_bytes(SERVE, "big") > WORD_LIMIT  # no length of a word
 
 
 def test_says_one_line_whatever_the_name() -> None:

@@ -34,7 +34,7 @@ def test_pass_lists_do_not_overlap(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "never", ["LOADER_INJECTION", "GIT_INJECTION", "INTERPRETER_INJECTION", "PROXIES", "OWN"]
+    "never", ["LOADER_INJECTION", "GIT_INJECTION", "INTERPRETER_INJECTION", "PROXIES", "OWN", "SOCKETS"]
 )
 @pytest.mark.parametrize("passed", ["PASSED", "PROGRAMS", "MODEL_PROVIDERS"])
 def test_nothing_passes_that_must_not(never: str, passed: str) -> None:
@@ -52,7 +52,11 @@ def test_nothing_passes_that_must_not(never: str, passed: str) -> None:
         ("AKIA" + "A" * 16, True),
         ("-----BEGIN OPENSSH PRIVATE KEY-----", True),
         ("https://me:word@host.test/", True),
+        ("https://token-alone@host.test/", True),
+        ("HTTPS://Me:Word@host.test/", True),
         ("https://host.test:8080/a@b", False),
+        ("https://host.test?mail=a@b.test", False),
+        ("A U Thor <author@host.test>", False),
         ("task-force-of-some-length-and-more", False),
         ("xterm-256color", False),
         ("C.UTF-8", False),
@@ -68,15 +72,23 @@ SAMPLES = (
     "github_pat_" + "1A_" * 10,
     "glpat-" + "a" * 20,
     "xoxb-1234567890-abc",
+    "xapp-1-A0123456789",
     "sk-proj-" + "a" * 24,
     "sk_live_" + "a" * 24,
     "npm_" + "a" * 36,
     "pypi-" + "a" * 40,
     "hf_" + "a" * 34,
+    "dckr_pat_" + "a" * 24,
     "ASIA" + "A1B2" * 4,
     "AIza" + "a" * 35,
+    "ya29." + "a" * 30,
+    "hvs." + "a" * 24,
+    "lin_api_" + "a" * 40,
+    "ATATT3x" + "a" * 30,
+    "ntn_" + "a" * 40,
     "eyJ" + "a" * 20 + ".eyJ" + "b" * 20 + "." + "c" * 20,
     "-----BEGIN RSA PRIVATE KEY-----",
+    "Authorization: basic eA==",
     "postgres://dev:word@db.test/x",
 )
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import GatewayError
-from sandbox.backends.bubblewrap import find_bubblewrap
+from gateway.session import FileRules
 from sandbox.masks import Mask, MaskKind
 from sandbox.mounts import Bind, WrapPlan, plan_wrap
+from sandbox.probing import find_bubblewrap
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from sandbox.verify import Mounted, compare, parse_mountinfo, source_of, verify_mounts
 
@@ -207,6 +208,7 @@ def made(tmp_path: Path) -> WrapPlan:
             home=str(tmp_path / "private"),
             protected_paths=(f"{work}/sub/sealed",),
             deny_read=("plans", "*/private"),
+            file_rules=FileRules.EXISTING_ONLY,
         )
     )  # fmt: skip
 
@@ -252,7 +254,7 @@ def test_real_wrap_is_the_planned_one(made: WrapPlan) -> None:
         verify_mounts(pid, made)
 
 
-@pytest.mark.parametrize("name", ["a\u2028b", "a\rb", "a\nb", "a b\\", "\udcff"])
+@pytest.mark.parametrize("name", ["a\u2028b", "a\rb", "a\nb", "a b\\"])
 def test_real_wrap_of_an_unusual_name(tmp_path: Path, name: str) -> None:
     for folder in (f"tree/{name}/.vscode", "home"):
         (tmp_path / folder).mkdir(parents=True)

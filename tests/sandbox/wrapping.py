@@ -116,13 +116,13 @@ class Place:
         )
 
 
-def as_ordinary(command: list[str]) -> list[str]:
-    """The command as an ordinary user who can read the interpreter and the sources."""
+def as_ordinary(command: list[str], *more: str) -> list[str]:
+    """The command as an ordinary user who can read the interpreter, the sources and the folders named besides."""
     if os.geteuid() != 0:
         return command
     prefix = os.path.realpath(sys.base_prefix)
     enter = ["unshare", "--mount", "--propagation", "private", PYTHON, "-B", str(HERE / "ordinary.py")]
-    return [*enter, str(NOBODY), prefix, str(SOURCES), "--", *command]
+    return [*enter, str(NOBODY), prefix, str(SOURCES), *more, "--", *command]
 
 
 @contextmanager

@@ -1,21 +1,23 @@
-"""What holds for every backend of the tuple: the names, the probe, and a running wrap as `base.py` promises it."""
+"""What holds for every backend of the tuple: the names, the probe, a wrap as `base.py` promises it, with a command in
+the foreground, as `run` uses it. Commands beside each other are in test_contract.py."""
 
 import fcntl
 import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import GatewayError
 from sandbox.backends import BACKENDS
-from sandbox.backends.base import Backend, Running
+from sandbox.backends.base import Backend, Command, Execution, Running, Stdio
 from sandbox.env import build_environment
+from sandbox.events import Cause, Exit, Killed
 from sandbox.github_host import GITHUB_HOST
 from sandbox.session_git import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
@@ -47,7 +49,38 @@ def test_something_always_runs() -> None:
 # --- A running wrap -------------------------------------------------------------------------------
 
 WORKS = [backend for backend in BACKENDS if backend.probe().available]
-type Launch = Callable[[], Running]
+
+
+@dataclass
+class Session:
+    """A wrap, and the one command in it."""
+
+    backend: Backend
+    running: Running
+
+    def start(
+        self,
+        argv: tuple[str, ...],
+        environment: Mapping[str, str],
+        workdir: str,
+        ignored: tuple[int, ...] = (),
+    ) -> Execution:
+        """Starts it in the foreground."""
+        command = Command(argv, environment, workdir, Stdio.INHERIT, foreground=True, ignored=ignored)
+        return self.backend.exec(self.running, command)
+
+    def bash(self, host: Place, script: str) -> Execution:
+        """Starts bash with a script; ports are in its environment."""
+        ends = self.running.endpoints
+        ports = {"HTTP": ends.http_port, "SOCKS": ends.socks_port, "GATEWAY": ends.gateway_port}
+        environment = {"PATH": self.running.inside.path} | {name: str(port) for name, port in ports.items()}
+        return self.start(("bash", "-c", script), environment, str(host.worktree))
+
+    def destroy(self) -> None:
+        self.backend.destroy(self.running)
+
+
+type Launch = Callable[[], Session]
 
 
 @pytest.fixture
@@ -80,25 +113,13 @@ def launch(request: pytest.FixtureRequest, host: Place) -> Iterator[Launch]:
     spec = spec_of(host)
     with ExitStack() as stack:
 
-        def launched() -> Running:
+        def launched() -> Session:
             running = backend.launch(spec)
-            stack.callback(running.destroy)
-            assert running.backend == backend.name
-            return running
+            stack.callback(backend.destroy, running)
+            assert running.handle.backend == backend.name
+            return Session(backend, running)
 
         yield launched
-
-
-def start(running: Running, host: Place, script: str, **variables: str) -> None:
-    """CMD is bash with a script; ports are in its environment."""
-    ports = {"HTTP": running.endpoints.http_port, "SOCKS": running.endpoints.socks_port}
-    ports |= {"GATEWAY": running.endpoints.gateway_port}
-    environment = {
-        "PATH": running.inside.path,
-        **{name: str(port) for name, port in ports.items()},
-        **variables,
-    }
-    running.start(("bash", "-c", script), environment, str(host.worktree))
 
 
 def accept(listener: socket.socket) -> socket.socket:
@@ -114,7 +135,7 @@ REPORT = 'exec 3<>"/dev/tcp/127.0.0.1/$HTTP"; echo ready >&3; read -u 3 answer; 
 
 
 def test_listeners(launch: Launch) -> None:
-    running = launch()
+    running = launch().running
     ports = running.endpoints
     listeners = (running.http, running.socks, running.gateway)
     assert [listener.getsockname() for listener in listeners] == [
@@ -128,26 +149,25 @@ def test_listeners(launch: Launch) -> None:
 
 
 def test_command_reaches_the_listeners(launch: Launch, host: Place) -> None:
-    running = launch()
+    session = launch()
+    running = session.running
     script = 'for port in $HTTP $SOCKS $GATEWAY; do echo "$port" >"/dev/tcp/127.0.0.1/$port"; done'
-    start(running, host, script)
+    execution = session.bash(host, script)
     for listener in (running.http, running.socks, running.gateway):
         with accept(listener) as connection, connection.makefile() as words:
             assert words.read() == f"{listener.getsockname()[1]}\n"
-    assert running.wait() == 0
+    assert execution.wait() == 0
 
 
 def test_environment_and_place_are_those_of_the_word(
     launch: Launch, host: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    running = launch()
-    words = {"PATH": running.inside.path, "A": "one two", "EMPTY": "", "LINES": "a\nb"}
-    running.start(("env", "-0"), words, str(host.worktree))
-    assert running.wait() == 0
+    session = launch()
+    words = {"PATH": session.running.inside.path, "A": "one two", "EMPTY": "", "LINES": "a\nb"}
+    assert session.start(("env", "-0"), words, str(host.worktree)).wait() == 0
     assert dict(line.split("=", 1) for line in capfd.readouterr().out.split("\0") if line) == words
-    running = launch()
-    start(running, host, 'printf "%s\\n" "$PWD" "$0" "$#"; readlink /proc/$$/fd/3 || echo nothing open')
-    assert running.wait() == 0
+    script = 'printf "%s\\n" "$PWD" "$0" "$#"; readlink /proc/$$/fd/3 || echo nothing open'
+    assert launch().bash(host, script).wait() == 0
     assert capfd.readouterr().out.splitlines() == [str(host.worktree), "bash", "0", "nothing open"]
 
 
@@ -166,65 +186,68 @@ def test_environment_and_place_are_those_of_the_word(
     ],
 )
 def test_exit_status(launch: Launch, host: Place, argv: tuple[str, ...], status: int) -> None:
-    running = launch()
-    running.start(argv, {"PATH": running.inside.path}, str(host.worktree))
-    assert running.wait() == status
-    assert running.wait() == status
+    session = launch()
+    execution = session.start(argv, {"PATH": session.running.inside.path}, str(host.worktree))
+    assert execution.wait() == status
+    assert execution.wait() == status
+    assert list(execution) == [Exit(status)]
 
 
 def test_inside_says_where_things_are(launch: Launch, host: Place) -> None:
-    running = launch()
-    inside = running.inside
+    session = launch()
+    inside = session.running.inside
     script = (
         f'test -d "{inside.home}" && touch "{inside.tmpdir}/$$" && rm "{inside.tmpdir}/$$" && test -x "$0"'
     )
-    running.start(("sh", "-c", script, inside.connect[0]), {"PATH": inside.path}, str(host.worktree))
-    assert running.wait() == 0
+    argv = ("sh", "-c", script, inside.connect[0])
+    assert session.start(argv, {"PATH": inside.path}, str(host.worktree)).wait() == 0
     assert inside.path
     assert inside.roots
 
 
 def test_signal_reaches_the_command(launch: Launch, host: Place) -> None:
-    running = launch()
-    start(running, host, f"trap 'exit 9' USR1; {REPORT}")
-    with accept(running.http) as connection:
+    session = launch()
+    execution = session.bash(host, f"trap 'exit 9' USR1; {REPORT}")
+    with accept(session.running.http) as connection:
         assert connection.recv(64) == b"ready\n"
-        running.signal(signal.SIGUSR1)
-        assert running.wait() == 9
+        execution.signal(signal.SIGUSR1)
+        assert execution.wait() == 9
 
 
 def test_signal_kills_a_command_that_does_not_handle_it(launch: Launch, host: Place) -> None:
-    running = launch()
-    start(running, host, REPORT)
-    with accept(running.http) as connection:
+    session = launch()
+    execution = session.bash(host, REPORT)
+    with accept(session.running.http) as connection:
         assert connection.recv(64) == b"ready\n"
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 128 + signal.SIGTERM
+        execution.signal(signal.SIGTERM)
+        assert execution.wait() == 128 + signal.SIGTERM
 
 
-def test_signals_before_and_after_do_nothing(launch: Launch, host: Place) -> None:
-    running = launch()
-    start(running, host, "exit 3")
-    assert running.wait() == 3
-    running.signal(signal.SIGTERM)
-    running.destroy()
-    running.signal(signal.SIGTERM)
+def test_signals_after_the_end_do_nothing(launch: Launch, host: Place) -> None:
+    session = launch()
+    execution = session.bash(host, "exit 3")
+    assert execution.wait() == 3
+    execution.signal(signal.SIGTERM)
+    session.destroy()
+    execution.signal(signal.SIGTERM)
+    assert execution.wait() == 3
 
 
 def test_ignored_signals(launch: Launch, host: Place, capfd: pytest.CaptureFixture[str]) -> None:
-    running = launch()
+    session = launch()
     argv = ("sh", "-c", "kill -HUP $$; echo alive")
-    running.start(argv, {"PATH": running.inside.path}, str(host.worktree), ignored=(signal.SIGHUP,))
-    assert running.wait() == 0
+    environment = {"PATH": session.running.inside.path}
+    execution = session.start(argv, environment, str(host.worktree), ignored=(signal.SIGHUP,))
+    assert execution.wait() == 0
     assert capfd.readouterr().out == "alive\n"
 
 
 def test_starts_once(launch: Launch, host: Place) -> None:
-    running = launch()
-    start(running, host, "exit 4")
+    session = launch()
+    execution = session.bash(host, "exit 4")
     with pytest.raises(GatewayError, match="started before"):
-        start(running, host, "exit 5")
-    assert running.wait() == 4
+        session.bash(host, "exit 5")
+    assert execution.wait() == 4
 
 
 @pytest.mark.parametrize(
@@ -242,45 +265,45 @@ def test_word_that_cannot_be_said(
     launch: Launch, host: Place, argv: tuple[str, ...], environment: dict[str, str]
 ) -> None:
     """Nothing is sent, so that a good word can follow."""
-    running = launch()
+    session = launch()
     with pytest.raises(GatewayError):
-        running.start(argv, environment, str(host.worktree))
-    start(running, host, "exit 6")
-    assert running.wait() == 6
+        session.start(argv, environment, str(host.worktree))
+    assert session.bash(host, "exit 6").wait() == 6
 
 
 def test_destroy_ends_all_of_the_tree(launch: Launch, host: Place) -> None:
     """CMD and a daemon of its own: their connections end."""
-    running = launch()
-    start(running, host, f"setsid bash -c '{REPORT}' </dev/null & {REPORT}")
+    session = launch()
+    running = session.running
+    execution = session.bash(host, f"setsid bash -c '{REPORT}' </dev/null & {REPORT}")
     connections = [accept(running.http), accept(running.http)]
     assert [connection.recv(64) for connection in connections] == [b"ready\n", b"ready\n"]
-    running.destroy()
-    running.destroy()
+    session.destroy()
+    session.destroy()
     for connection in connections:
         with connection:
             assert connection.recv(64) == b""
-    assert running.wait() == 128 + signal.SIGKILL
+    assert execution.wait() == 128 + signal.SIGKILL
+    assert list(execution) == [Killed(Cause.MANUAL), Exit(128 + signal.SIGKILL)]
     assert [listener.fileno() for listener in (running.http, running.socks, running.gateway)] == [-1, -1, -1]
     with pytest.raises(GatewayError):
-        start(running, host, "true")
+        session.bash(host, "true")
 
 
 def test_destroy_of_what_never_started(launch: Launch, host: Place) -> None:
-    running = launch()
-    running.destroy()
+    session = launch()
+    session.destroy()
     with pytest.raises(GatewayError):
-        start(running, host, "true")
+        session.bash(host, "true")
 
 
 def test_nothing_is_left(launch: Launch, host: Place) -> None:
     """No descriptor, no file in the worktree."""
     before = sorted(os.listdir("/proc/self/fd"))
     for _ in range(2):
-        running = launch()
-        start(running, host, "exit 0")
-        assert running.wait() == 0
-        running.destroy()
+        session = launch()
+        assert session.bash(host, "exit 0").wait() == 0
+        session.destroy()
     assert sorted(os.listdir("/proc/self/fd")) == before
     assert list(Path(host.worktree).iterdir()) == []
 
@@ -331,13 +354,14 @@ def test_git_speaks_to_the_gateway(backend: Backend, host: Place) -> None:
             roots=inside.roots, tools=inside.variables, git=git, credential=inside.credential,
             gh_config=inside.gh_config, github_token=TOKEN,
         )  # fmt: skip
-        running.start(("bash", "-c", GIT_SCRIPT), built.values, str(host.worktree))
+        command = Command(("bash", "-c", GIT_SCRIPT), built.values, str(host.worktree))
+        execution = backend.exec(running, command)
         pushed = answer(running.gateway, response("403 Forbidden", b"no\n", "Content-Type: text/plain"))
         login = b'{"username": "x-access-token", "password": "read-only"}'
         asked = answer(running.gateway, response("200 OK", login))
-        assert running.wait() == 0
+        assert execution.wait() == 0
     finally:
-        running.destroy()
+        backend.destroy(running)
     assert pushed.target == "/git/github.com/acme/widget.git/info/refs?service=git-receive-pack"
     assert asked.json() == {"host": "github.com", "path": "acme/widget.git"}
     assert pushed.field("X-Agent-Gateway-Session") == asked.field("X-Agent-Gateway-Session") == SECRET

@@ -12,8 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from gateway.errors import GatewayError
+from sandbox.backends.base import Command, Execution, Stdio
+from sandbox.backends.bubblewrap import Bubblewrap, Wrapped
+from sandbox.events import Cause, Exit, Killed, Ready, SandboxEvent, Starting, Stdout
+from sandbox.spec import SandboxBindMount, SandboxSpec, SandboxState
 from tests.sandbox.processes import processes, wait_for_end
-from tests.sandbox.wrapping import NOBODY, PATIENCE, PYTHON, SOURCES, Place, as_ordinary, read_until, terminal
+from tests.sandbox.wrapping import NOBODY, PEOPLE, PYTHON, Place, place_of, read_until, terminal
 
 
 def lines(done: "subprocess.CompletedProcess[str]") -> list[str]:
@@ -140,10 +145,6 @@ def test_link_to_a_secret_is_not_bound(place: Place) -> None:
 
 
 def test_another_guest_path_is_an_error() -> None:
-    from gateway.errors import GatewayError
-    from sandbox.backends.bubblewrap import Bubblewrap
-    from sandbox.spec import SandboxBindMount, SandboxSpec
-
     spec = SandboxSpec("s", "w", "a", (SandboxBindMount("/usr", "/elsewhere"),))
     with pytest.raises(GatewayError, match=r"bind_mounts\[0\]\.guest_path"):
         Bubblewrap().launch(spec)
@@ -155,7 +156,7 @@ def test_protected_paths(place: Place) -> None:
     mv a b 2>/dev/null || echo no
     touch a/x && echo yes"""
     assert lines(place.sh(script, protected_paths=[str(checkout)])) == ["no", "no", "yes"]
-    assert lines(place.sh("touch x 2>/dev/null || echo no", protected_paths=[str(place.root)])) == ["no"]
+    assert lines(place.sh("touch x 2>/dev/null || echo no", protected_paths=[str(place.worktree)])) == ["no"]
 
 
 def test_denied_names_that_exist(place: Place) -> None:
@@ -354,19 +355,9 @@ def test_bubblewraps_own_failure_is_not_the_commands(place: Place) -> None:
     assert done.stderr.startswith("refused: bubblewrap could not set the wrap up: bwrap: ")
 
 
-def test_probe_says_what_is_in_the_way(place: Place) -> None:
-    script = "from sandbox.backends.bubblewrap import Bubblewrap; print(Bubblewrap().probe())"
-    command = (*NO_MORE, NO_MORE_SCRIPT, "sh", PYTHON, "-B", "-c", script)
-    done = subprocess.run(
-        command if place.person == "root" else as_ordinary([*command]),
-        capture_output=True, text=True, check=True, cwd=SOURCES, timeout=PATIENCE,
-    )  # fmt: skip
-    assert "available=False" in done.stdout
-    assert "sysctl -w user.max_user_namespaces" in done.stdout
-
-
 def test_probe() -> None:
-    from sandbox.backends.bubblewrap import NOTE, Bubblewrap
+    from sandbox.backends.bubblewrap import Bubblewrap
+    from sandbox.probing import NOTE
 
     probe = Bubblewrap().probe()
     assert (probe.available, probe.note, probe.requires_install) == (True, NOTE, ())
@@ -443,7 +434,7 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", 
     opened(path, "r+b")
 for path in ("/proc/kmsg", "/proc/kcore", "/dev/mem", "/proc/1/environ", "/dev/kvm"):
     opened(path, "rb")
-print(os.path.exists("/sys"), os.path.exists("/run/agent-gateway/stub.py"))
+print(os.path.exists("/sys"), os.path.exists("/run/agent-gateway/stub.pyc"))
 status = dict(line.split(":\\t", 1) for line in open("/proc/1/status").read().splitlines())
 print("init", status["CapEff"], status["Seccomp"])
 """
@@ -554,44 +545,135 @@ def test_end_of_the_command_ends_its_daemons(place: Place) -> None:
 
 def test_destroy_leaves_nothing() -> None:
     """In this process: descriptors, threads' children, listeners."""
-    from sandbox.backends.bubblewrap import Bubblewrap
-    from sandbox.spec import SandboxBindMount, SandboxSpec
-    from tests.sandbox.wrapping import place_of
-
-    with place_of("root" if os.geteuid() == 0 else "ordinary") as place:
+    with place_of(PEOPLE[0]) as place:
         before = sorted(os.listdir("/proc/self/fd"))
-        spec = SandboxSpec(
-            "s",
-            "w",
-            "a",
-            (SandboxBindMount(str(place.worktree), str(place.worktree)),),
-            user_home=str(place.home),
-        )
-        running = Bubblewrap().launch(spec)
+        running = launch(place)
         mark = f"4000{os.getpid()}"
-        running.start(("sleep", mark), {"PATH": "/usr/bin:/bin"}, str(place.worktree))
+        execution = start(running, "sleep", mark)
         address = running.http.getsockname()
         running.destroy()
         running.destroy()
-        assert running.wait() == 137
-        running.signal(signal.SIGTERM)
+        assert execution.wait() == 137
+        execution.signal(signal.SIGTERM)
         assert address == ("127.0.0.1", 3128)
         assert processes(mark) == []
         assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_destroy_before_start() -> None:
-    from gateway.errors import GatewayError
-    from sandbox.backends.bubblewrap import Bubblewrap
-    from sandbox.spec import SandboxBindMount, SandboxSpec
-    from tests.sandbox.wrapping import place_of
-
-    with place_of("root" if os.geteuid() == 0 else "ordinary") as place:
-        binds = (SandboxBindMount(str(place.worktree), str(place.worktree)),)
-        running = Bubblewrap().launch(SandboxSpec("s", "w", "a", binds, user_home=str(place.home)))
+    with place_of(PEOPLE[0]) as place:
+        running = launch(place)
         running.destroy()
         with pytest.raises(GatewayError):
-            running.start(("true",), {}, "/")
+            start(running, "true")
+
+
+def launch(place: Place) -> Wrapped:
+    """A wrap in this process."""
+    binds = (SandboxBindMount(str(place.worktree), str(place.worktree)),)
+    return Bubblewrap().launch(
+        SandboxSpec("s", "w", "a", binds, user_home=str(place.home), search_path="/usr/bin:/bin")
+    )
+
+
+def start(running: Wrapped, *argv: str) -> Execution:
+    """A command in the foreground."""
+    environment = {"PATH": "/usr/bin:/bin"}
+    return running.exec(Command(argv, environment, "", Stdio.INHERIT, foreground=True))
+
+
+def piped(running: Wrapped, script: str) -> Execution:
+    """A shell script beside others."""
+    return running.exec(Command(("/bin/sh", "-c", script), {"PATH": "/usr/bin:/bin"}))
+
+
+# --- Our own processes inside, and commands that turn on them -------------------------------------
+
+# The stub is the parent of the attendant, which is the parent of the command.
+STUB = "read -r stat </proc/$PPID/stat; set -- ${stat##*) }; echo $2"
+KEPT_FROM = """
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+attendant = os.getppid()
+stub = int(open(f"/proc/{attendant}/stat").read().rpartition(")")[2].split()[1])
+for number in (attendant, stub):
+    for request in (16, 0x4206):
+        print(libc.ptrace(request, number, None, None), errno.errorcode[ctypes.get_errno()])
+    for name in ("mem", "environ"):
+        try:
+            open(f"/proc/{number}/{name}", "rb").close()
+            print("opened", name)
+        except OSError as error:
+            print(errno.errorcode[error.errno])
+    try:
+        print(os.readlink(f"/proc/{number}/fd/3"))
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+    print(libc.syscall(438, os.pidfd_open(number), 3, 0), errno.errorcode[ctypes.get_errno()])
+"""
+
+
+def test_commands_cannot_take_our_processes_over() -> None:
+    """Of the same user, and yet neither traced nor read: what they do is not the agent's doing."""
+    with place_of(PEOPLE[0]) as place:
+        running = launch(place)
+        try:
+            command = Command(("python3", "-c", KEPT_FROM), {"PATH": "/usr/bin:/bin"})
+            events = list(running.exec(command))
+        finally:
+            running.destroy()
+    found = b"".join(event.data for event in events if isinstance(event, Stdout)).decode().splitlines()
+    assert found == ["-1 EPERM", "-1 EPERM", "EACCES", "EACCES", "EACCES", "-1 EPERM"] * 2, events
+
+
+def test_killed_stub_ends_the_wrap() -> None:
+    told: list[SandboxEvent] = []
+    with place_of(PEOPLE[0]) as place:
+        binds = (SandboxBindMount(str(place.worktree), str(place.worktree)),)
+        spec = SandboxSpec("s", "w", "a", binds, user_home=str(place.home), search_path="/usr/bin:/bin")
+        running = Bubblewrap().launch(spec, told.append)
+        other = piped(running, "exec sleep 1000")
+        killer = piped(running, f"kill -9 $({STUB})")
+        assert list(other) == [Killed(Cause.MANUAL), Exit(137)]
+        assert killer.wait() in (0, 137)
+        stream = running.events()
+        assert [next(stream) for _ in range(3)] == [Starting(), Ready(), Killed(Cause.MANUAL)] == told
+        assert (running.handle.state, bool(running.handle.error)) == (SandboxState.ERROR, True)
+        with pytest.raises(GatewayError, match="is error"):
+            piped(running, "true")
+        running.destroy()
+        assert running.handle.state == SandboxState.DESTROYED
+
+
+def test_killed_attendant_is_the_end_of_its_command() -> None:
+    with place_of(PEOPLE[0]) as place:
+        running = launch(place)
+        try:
+            execution = piped(running, "kill -9 $PPID; exec sleep 1000")
+            assert list(execution) == [Killed(Cause.MANUAL), Exit(137)]
+            assert piped(running, "exit 3").wait() == 3
+        finally:
+            running.destroy()
+
+
+@pytest.mark.parametrize("who", ["$PPID", f"$({STUB})"], ids=["attendant", "stub"])
+def test_stopped_processes_of_ours_hold_nobody(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be killed or started in time ends with the whole wrap."""
+    monkeypatch.setattr("sandbox.backends.execution.TEARDOWN_DEADLINE", 0.2)
+    monkeypatch.setattr("sandbox.backends.wrap.WORD_DEADLINE", 0.2)
+    with place_of(PEOPLE[0]) as place:
+        running = launch(place)
+        execution = piped(running, f"kill -STOP {who}; echo stopped; exec sleep 1000")
+        assert next(iter(execution)) == Stdout(b"stopped\n")
+        if who == "$PPID":
+            execution.kill()
+        else:
+            with pytest.raises(GatewayError, match="could not be started"):
+                piped(running, "true")
+        assert list(execution) == [Killed(Cause.MANUAL), Exit(137)]
+        assert running.handle.state is SandboxState.ERROR
+        running.destroy()
 
 
 # --- The terminal ---------------------------------------------------------------------------------

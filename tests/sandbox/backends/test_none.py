@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import GatewayError
-from sandbox.backends.none import Kept, Unwrapped
+from sandbox.backends.base import Command, Execution, Stdio
+from sandbox.backends.hosted import Hosted
+from sandbox.backends.none import Unwrapped
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.sandbox.processes import processes, wait_for_end
 from tests.sandbox.wrapping import Place, read_until, terminal
@@ -139,24 +141,30 @@ def test_killed_launcher_leaves_no_process_and_no_file(place: Place) -> None:
 def test_killed_keeper_takes_the_command_along(tmp_path: Path) -> None:
     running = launch(tmp_path)
     try:
-        running.start(("sleep", f"9000{os.getpid()}"), {"PATH": "/usr/bin:/bin"}, str(tmp_path))
+        execution = start(running, "sleep", f"9000{os.getpid()}")
         (keeper,) = [
             number for number in processes("keeper.py")
             if f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{number}/status").read_text()
         ]  # fmt: skip
         os.kill(keeper, signal.SIGKILL)
-        assert running.wait() == 137
+        assert execution.wait() == 137
         wait_for_end(processes(f"9000{os.getpid()}"))
     finally:
         running.destroy()
 
 
-def launch(folder: Path, git_config: str = "") -> Kept:
+def launch(folder: Path, git_config: str = "") -> Hosted:
     """A wrapless wrap in this process."""
     binds = (SandboxBindMount(str(folder), str(folder)),)
     return Unwrapped().launch(
         SandboxSpec("s", "w", "a", binds, git_config=git_config, search_path="/usr/bin:/bin")
     )
+
+
+def start(running: Hosted, *argv: str) -> Execution:
+    """A command in the foreground."""
+    environment = {"PATH": "/usr/bin:/bin"}
+    return running.exec(Command(argv, environment, "/", Stdio.INHERIT, foreground=True))
 
 
 def test_git_configuration_is_a_private_file(tmp_path: Path) -> None:
@@ -171,14 +179,14 @@ def test_git_configuration_is_a_private_file(tmp_path: Path) -> None:
 def test_destroy_leaves_nothing(tmp_path: Path) -> None:
     before = sorted(os.listdir("/proc/self/fd"))
     running = launch(tmp_path)
-    running.start(("sleep", "1000"), {"PATH": "/usr/bin:/bin"}, str(tmp_path))
+    execution = start(running, "sleep", "1000")
     port = running.endpoints.http_port
     with pytest.raises(GatewayError):
-        running.start(("true",), {}, "/")
+        start(running, "true")
     running.destroy()
     running.destroy()
-    running.signal(signal.SIGTERM)
-    assert running.wait() == 137
+    execution.signal(signal.SIGTERM)
+    assert execution.wait() == 137
     assert sorted(os.listdir("/proc/self/fd")) == before
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
@@ -188,7 +196,7 @@ def test_destroy_before_start(tmp_path: Path) -> None:
     running = launch(tmp_path)
     running.destroy()
     with pytest.raises(GatewayError):
-        running.start(("true",), {}, "/")
+        start(running, "true")
 
 
 @pytest.mark.parametrize("argv", [(), ("",), ("a\0b",), ("x" * (9 << 20),)])
@@ -196,7 +204,7 @@ def test_what_cannot_be_said(tmp_path: Path, argv: tuple[str, ...]) -> None:
     running = launch(tmp_path)
     try:
         with pytest.raises(GatewayError):
-            running.start(argv, {}, "/")
+            start(running, *argv)
     finally:
         running.destroy()
 

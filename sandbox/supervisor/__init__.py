@@ -1,0 +1,14 @@
+"""The door: a process of its own, outside the wrap and bubblewrap's parent, that performs what may write or name files.
+
+    launcher ─► supervisor (no capabilities, one thread) ─► bwrap ─► init ─► stub, later CMD
+
+A filter inside turns every call that opens for writing, creates, renames, links or connects into a notification
+(seccomp_unotify(2)) and a Landlock ruleset inside forbids the same calls to everybody but us. The supervisor reads
+the caller's path once, pins the directory with openat2 on the wrap's own root, judges the pinned directory's real
+path and the final name, performs the call itself on what it pinned, and hands the result in. Nothing is answered
+with "continue" that the ruleset would not stop if its path were another one by then.
+
+What is called when: `program` (the process) → `loop` (one notification after another) → `operations`, `opening`,
+`naming`, `connecting` (the calls) → `resolution` (paths), `tracee` (the caller), `judgement` (the rules), `report`
+(violations) → `kernel` (system calls). `rules` and `client` are the launcher's side; they import nothing else here.
+"""

@@ -1,0 +1,111 @@
+"""The launcher's end of the supervisor: starts it, gives it its orders, listens to what it tells.
+
+The process is started before anybody knows what it will supervise, so that its interpreter comes up while the host is
+looked at. What it tells goes to callbacks, in a thread of its own.
+"""
+
+import array
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.errors import GatewayError
+from sandbox.events import SandboxViolation
+from sandbox.handover import Child
+from sandbox.supervisor import program
+from sandbox.supervisor.rules import DoorRules, RulesError
+
+# Isolated, no site, no environment. Its bytecode is kept: compiling it each time would double a launch.
+PYTHON_FLAGS = ("-I", "-S", "-E")
+# Of one line; targets and raw texts are bounded by the supervisor.
+LINE_LIMIT = 64 << 10
+
+
+class Supervisor:
+    """One supervisor, and the bubblewrap it starts. Its `child` ends when bubblewrap does, with its exit status.
+
+    `stderr` is where both complain. `on_violation` is called from the listening thread and must not raise.
+    """
+
+    def __init__(
+        self, python: str, stderr: int | None, on_violation: Callable[[SandboxViolation], None]
+    ) -> None:
+        self._on_violation = on_violation
+        self._seen: Mapping[str, int] | None = None
+        self._heard = threading.Event()
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            argv = (python, *PYTHON_FLAGS, program.__file__, str(theirs.fileno()))
+            try:
+                self.child = Child(argv, (theirs.fileno(),), stderr)
+            except BaseException:
+                self._channel.close()
+                raise
+        self._thread: threading.Thread | None = None
+
+    def spawn(self, argv: Sequence[str], descriptors: Sequence[int], door: int, rules: DoorRules) -> None:
+        """Has bubblewrap started. It finds `descriptors` under the numbers they have here; `door` is the end of a
+        socket pair whose other end is among them, for the stub. All stay the caller's own.
+
+        GatewayError for rules that are out of bounds, or when the supervisor is gone.
+        """
+        try:
+            packed = rules.pack()
+        except RulesError as error:
+            raise GatewayError(f"the file rules cannot be handed over: {error}") from error
+        if len(descriptors) > program.DESCRIPTORS_LIMIT:
+            raise GatewayError(f"more than {program.DESCRIPTORS_LIMIT} descriptors for bubblewrap")
+        numbers = b"".join(number.to_bytes(4, "big") for number in descriptors)
+        arguments = b"".join(os.fsencode(argument) + b"\0" for argument in argv)
+        sizes = b"".join(len(part).to_bytes(4, "big") for part in (numbers, arguments, packed))
+        passed = array.array("i", (door, *descriptors))
+        try:
+            self._channel.sendmsg([program.MAGIC + sizes], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+            self._channel.sendall(numbers + arguments + packed)
+        except OSError as error:
+            raise GatewayError("the supervisor of the file rules ended before the wrap began") from error
+        self._thread = threading.Thread(target=self._listen, name="sandbox-supervisor", daemon=True)
+        self._thread.start()
+
+    def canary(self, deadline: float) -> Mapping[str, int]:
+        """What it saw of the canary: how many requests at "wall" and "door", and "nameless" files performed.
+        Waits for at most `deadline` seconds; empty when it said nothing."""
+        self._heard.wait(deadline)
+        return self._seen or {}
+
+    def close(self) -> None:
+        """Ends it, and the wrap with it, unless it is over; waits for what it still had to tell. May be called
+        again."""
+        try:
+            self._channel.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._channel.close()
+
+    def _listen(self) -> None:
+        """The thread: one JSON line after another, until the supervisor is gone."""
+        with self._channel.makefile("rb") as lines:
+            while line := lines.readline(LINE_LIMIT):
+                self._take(line)
+        self._heard.set()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            told = json.loads(line)
+            ((word, value),) = told.items()
+            if word == "violation":
+                action, target, raw, rule, count = value
+                found = SandboxViolation(str(action), str(target), str(raw), str(rule), int(count))
+            elif word == "canary":
+                self._seen = {str(name): int(count) for name, count in value.items()}
+                self._heard.set()
+                return
+            else:
+                return
+        except (ValueError, TypeError, AttributeError):
+            return  # a line that was cut
+        self._on_violation(found)

@@ -1,0 +1,131 @@
+"""The supervisor's life from bubblewrap's start to its end: privileges given up, listener taken, calls served."""
+
+import _signal  # type: ignore[import-not-found]  # typeshed does not know it; `signal` would bring enum along
+import _socket
+import errno
+import os
+import resource
+import select
+import sys
+import time
+
+from sandbox.supervisor import kernel
+from sandbox.supervisor.call import Door
+from sandbox.supervisor.judgement import Judge
+from sandbox.supervisor.loop import Loop
+from sandbox.supervisor.report import Reporter, Value
+from sandbox.supervisor.rules import RulesError, unpack
+
+# Exit status for a wrap that could not be supervised (the launcher's contract).
+FAILED = 125
+KILLED = 128 + _signal.SIGKILL
+# Descriptors: callers remembered, paths pinned, calls that wait; each bounded, together far fewer.
+DESCRIPTORS = 4096
+
+
+class Ended(Exception):
+    """The wrap is over, with this exit status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Life:
+    """Watches bubblewrap, the launcher and the stub beside the loop."""
+
+    def __init__(self, process: int, channel: int, door: int, rules: bytes) -> None:
+        self._process = process
+        self._end = os.pidfd_open(process)
+        self._channel = channel
+        self._door = door
+        self._judge = Judge(unpack(rules))
+        os.set_blocking(channel, False)
+        self._reporter = Reporter(channel, time.monotonic)
+
+    def run(self) -> None:
+        """Serves; ends by Ended."""
+        listener = self._take_listener()
+        others = {
+            self._end: self._bubblewrap_ended,
+            self._channel: self._launcher_spoke,
+            self._door: self._stub_spoke,
+        }
+        self._loop = Loop(Door(listener, self._judge, self._reporter), others)
+        self._loop.run()
+
+    def _take_listener(self) -> int:
+        """Waits for the stub to hand its listener over."""
+        poll = select.poll()
+        for descriptor in (self._end, self._channel, self._door):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor == self._end:
+                    self._bubblewrap_ended()
+                elif descriptor == self._channel:
+                    self._launcher_spoke()
+                else:
+                    return receive_listener(self._door)
+
+    def _bubblewrap_ended(self) -> bool:
+        _, status = os.waitpid(self._process, 0)
+        code = os.waitstatus_to_exitcode(status)
+        self._reporter.flush()
+        raise Ended(code if code >= 0 else 128 - code)
+
+    def _launcher_spoke(self) -> bool:
+        """It never speaks again, so it is gone."""
+        os.kill(self._process, _signal.SIGKILL)
+        os.waitpid(self._process, 0)
+        raise Ended(KILLED)
+
+    def _stub_spoke(self) -> bool:
+        """The canary is over, or was: from here on no name is special. The launcher hears what was seen."""
+        self._judge.canary = b""
+        self._reporter.say("canary", dict[str, Value](self._judge.seen))
+        self._loop.ignore(self._door)
+        return True
+
+
+def receive_listener(door: int) -> int:
+    """The one descriptor that comes over the stub's socket, close-on-exec; EPROTO for anything else."""
+    channel = _socket.socket(fileno=door)
+    try:
+        space = _socket.CMSG_SPACE(2 * 4)
+        word, ancillary, flags, _ = channel.recvmsg(1, space, _socket.MSG_CMSG_CLOEXEC)
+    finally:
+        channel.detach()
+    received = b"".join(content for _, kind, content in ancillary if kind == _socket.SCM_RIGHTS)
+    if word != b"N" or len(received) != 4 or flags & _socket.MSG_CTRUNC:
+        raise OSError(errno.EPROTO, "the wrap handed over something other than its listener")
+    return int.from_bytes(received, sys.byteorder)
+
+
+def give_up_privileges() -> None:
+    """What was needed to start bubblewrap, and nothing after it."""
+    kernel.die_with(_signal.SIGKILL)
+    os.setsid()  # the terminal's signals are for the command, and none of them is for us
+    _signal.pthread_sigmask(
+        _signal.SIG_BLOCK, (_signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGPIPE)
+    )
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.chdir("/")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    kernel.drop_capabilities()
+
+
+def live(process: int, channel: int, door: int, rules: bytes) -> int:
+    """Until the wrap ends; bubblewrap's exit status."""
+    try:
+        give_up_privileges()
+        Life(process, channel, door, rules).run()
+    except Ended as ended:
+        return ended.status
+    except (RulesError, OSError) as error:
+        os.write(2, f"the supervisor of the file rules failed: {error}\n".encode("utf-8", "replace"))
+    return FAILED

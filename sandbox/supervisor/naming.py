@@ -1,0 +1,196 @@
+"""Calls that put a name into a directory: rename, link, symlink, mknod and mkdir, performed on pinned directories.
+
+Both names are judged, then the kernel is given the very strings that were judged, with the directories that were
+pinned. What it refuses, it refuses with its own errno.
+"""
+
+import errno
+import os
+import stat
+
+from sandbox.filerules import ALLOWED_AMONG_PACKAGES
+from sandbox.globs import Globs
+from sandbox.supervisor import kernel
+from sandbox.supervisor.call import Call
+from sandbox.supervisor.judgement import CREATE, DOTS, PRIVATE, UNLINK, Refused
+from sandbox.supervisor.opening import is_link, require_file
+from sandbox.supervisor.resolution import LINK_LIMIT, Place, path_of
+
+AT_EMPTY_PATH, AT_SYMLINK_FOLLOW = 0x1000, 0x400
+# RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT (linux/fs.h)
+RENAME_FLAGS, RENAME_NOREPLACE, RENAME_EXCHANGE = 7, 1, 2
+# Files looked at in a directory that leaves the installed packages; a larger one is refused.
+PACKAGE_FILES_LIMIT = 50_000
+
+
+def rename(call: Call, old_folder: int, old: int, new_folder: int, new: int, flags: int) -> None:
+    """rename(2), renameat(2), renameat2(2). `old` and `new` are the arguments that point to the paths."""
+    if flags & ~RENAME_FLAGS or (flags & RENAME_EXCHANGE and flags != RENAME_EXCHANGE):
+        raise OSError(errno.EINVAL, "")
+    source = call.resolver.place(old_folder, call.path(old))
+    target = call.resolver.place(new_folder, call.path(new))
+    call.confirm()
+    judge = call.door.judge
+    config = judge.config(target) if flags in (0, RENAME_NOREPLACE) else ""
+    # Renamed onto itself by the canary, a name has to be refused before anybody looks whether it is there.
+    zones = (judge.check(source, UNLINK), PRIVATE if config else judge.check(target, CREATE))
+    if zones == (PRIVATE, PRIVATE) and not config:
+        call.go_on()
+        return
+    judge.guard(source, UNLINK)
+    if config:
+        if flags and exists(target):
+            raise FileExistsError(errno.EEXIST, "")
+        _replace_config(call, source, target, config)
+        return
+    judge.guard(target, CREATE)
+    _guard_folder(call, source, target)
+    if flags & RENAME_EXCHANGE:
+        judge.check(source, CREATE)
+        _guard_folder(call, target, source)
+    kernel.rename(source.parent, source.spelled, target.parent, target.spelled, flags & 0xFFFFFFFF)
+    call.answer()
+
+
+def _replace_config(call: Call, source: Place, target: Place, rule: str) -> None:
+    """Imported where it is needed: most wraps never change a repository's configuration."""
+    from sandbox.supervisor.config_replacement import replace
+
+    replace(call, source, target, rule)
+
+
+def _guard_folder(call: Call, old: Place, new: Place) -> None:
+    """Looks at what a moved directory, or link to one, brings along. Regular files bring nothing but their name."""
+    if old.name in DOTS:
+        return
+    try:
+        found = os.stat(old.name, dir_fd=old.parent, follow_symlinks=False).st_mode
+    except OSError:
+        return  # the kernel will say it
+    if stat.S_ISREG(found):
+        return
+    if call.door.judge.guard_move(old, new) and stat.S_ISDIR(found):
+        folder = call.resolver.hold(
+            os.open(old.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=old.parent)
+        )
+        rule = _package_file_in(folder)
+        if rule:
+            raise Refused(CREATE, new.path, rule)
+
+
+def _package_file_in(folder: int) -> str:
+    """The glob that denies some name in a directory, of those that are allowed among installed packages only."""
+    globs = Globs(ALLOWED_AMONG_PACKAGES)
+    seen = 0
+    for _, folders, files, descriptor in os.fwalk(b".", dir_fd=folder):
+        seen += len(files) + len(folders)
+        if seen > PACKAGE_FILES_LIMIT:
+            return f"more than {PACKAGE_FILES_LIMIT} files"
+        for name in (*files, *folders):
+            rule = globs.find((os.fsdecode(name).casefold(),))
+            if rule:
+                return rule
+        del descriptor
+    return ""
+
+
+def exists(place: Place) -> bool:
+    """Whether anything bears the name."""
+    try:
+        os.stat(place.name, dir_fd=place.parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def link(call: Call, old_folder: int, old: int, new_folder: int, new: int, flags: int) -> None:
+    """link(2), linkat(2). A second name of what may not be written could be: it is refused."""
+    if flags & ~(AT_EMPTY_PATH | AT_SYMLINK_FOLLOW):
+        raise OSError(errno.EINVAL, "")
+    path = call.path(old)
+    if not path and flags & AT_EMPTY_PATH:
+        source: Place | int = call.resolver.base(old_folder)
+    else:
+        source = call.resolver.place(old_folder, path)
+    target = call.resolver.place(new_folder, call.path(new))
+    call.confirm()
+    judge = call.door.judge
+    if flags & AT_SYMLINK_FOLLOW:
+        source = _followed(call, source)
+    zone = judge.check(target, CREATE)
+    judge.guard(target, CREATE)
+    if isinstance(source, int):
+        if os.fstat(source).st_nlink:  # without a name it was made for the caller (O_TMPFILE)
+            judge.check_path(path_of(source), CREATE)
+            require_file(source)
+        os.link(b"/proc/self/fd/%d" % source, target.spelled, dst_dir_fd=target.parent, follow_symlinks=True)
+    elif judge.check(source, CREATE) == zone == PRIVATE:
+        call.go_on()
+        return
+    else:
+        os.link(
+            source.spelled,
+            target.spelled,
+            src_dir_fd=source.parent,
+            dst_dir_fd=target.parent,
+            follow_symlinks=False,
+        )
+    call.answer()
+
+
+def _followed(call: Call, place: Place | int) -> Place | int:
+    for _ in range(LINK_LIMIT + 1):
+        if isinstance(place, int) or not is_link(place):
+            return place
+        place = call.resolver.follow(place)
+    raise OSError(errno.ELOOP, "")
+
+
+def symlink(call: Call, text: int, folder: int, path: int) -> None:
+    """symlink(2), symlinkat(2). What is opened through a link is judged where it leads, whenever that is; so a link
+    needs no more than its own name, and must not stand for a directory with rules by path."""
+    content = call.path(text)
+    place = call.resolver.place(folder, call.path(path))
+    call.confirm()
+    if call.door.judge.check(place, CREATE) == PRIVATE:
+        call.go_on()
+        return
+    call.door.judge.guard_link(place)
+    _refuse_alias(call, content, place)
+    os.symlink(content, place.spelled, dir_fd=place.parent)
+    call.answer()
+
+
+def _refuse_alias(call: Call, content: bytes, place: Place) -> None:
+    """A link to a file that may not be written: programs outside would write through it."""
+    try:
+        target = call.resolver.follow_text(content, place.parent)
+        if exists(target):
+            call.door.judge.check(target, CREATE)
+    except OSError:
+        pass  # there is nothing that could be reached
+
+
+def mknod(call: Call, folder: int, path: int, mode: int, device: int) -> None:
+    """mknod(2), mknodat(2). Without capabilities the kernel lets us make what it lets the caller make."""
+    place = call.resolver.place(folder, call.path(path))
+    call.confirm()
+    if call.door.judge.check(place, CREATE) == PRIVATE:
+        call.go_on()
+        return
+    call.door.judge.guard(place, CREATE)
+    call.wear_mask()
+    os.mknod(place.spelled, mode & 0o177777, device & 0xFFFFFFFF, dir_fd=place.parent)
+    call.answer()
+
+
+def mkdir(call: Call, folder: int, path: int, mode: int) -> None:
+    """mkdir(2), mkdirat(2)."""
+    place = call.resolver.place(folder, call.path(path))
+    call.confirm()
+    if call.door.judge.check(place, CREATE) == PRIVATE:
+        call.go_on()
+        return
+    call.wear_mask()
+    os.mkdir(place.spelled, mode & 0o7777, dir_fd=place.parent)
+    call.answer()

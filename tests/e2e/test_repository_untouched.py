@@ -1,0 +1,85 @@
+"""Nothing appears, vanishes or changes in the user's repository because of the wrap: not even for a moment, not even
+when everything is killed."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.product import Product
+from tests.fakes.watching import watching
+
+# Names that the file rules deny, there and not there: what is there is protected, and what is not must not appear.
+DENIED = (
+    ".env",
+    "certs/server.key",
+    ".vscode/tasks.json",
+    ".claude/settings.json",
+    ".mcp.json",
+    "deep/er/.gitmodules",
+)
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(
+        ("git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@example.test", *words),
+        check=True,
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"},
+    )
+
+
+@pytest.fixture(params=("bare of them", "full of them"))
+def repository(request: pytest.FixtureRequest, wrapped: Product) -> Path:
+    """A repository with a linked worktree and a submodule-like repository inside; with and without denied names."""
+    root = wrapped.work
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / "source.txt").write_text("text\n")
+    if request.param == "full of them":
+        for name in DENIED:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text("secret\n")
+        (root / ".envrc").symlink_to("nowhere")
+        (root / "link.pem").symlink_to("certs/server.key")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "one")
+    git(root, "worktree", "add", "--quiet", str(root.parent / "linked"))
+    (root / "nested").mkdir()
+    git(root / "nested", "init", "--quiet")
+    return root
+
+
+def test_a_run_leaves_no_trace(wrapped: Product, repository: Path) -> None:
+    with watching(repository) as watch:
+        done = wrapped.run(
+            "sh", "-c", "cat source.txt; ls -A >/dev/null; git --no-optional-locks log --oneline"
+        )
+        assert done.lines[0] == "text"
+        assert watch.look() == []
+
+
+def test_not_in_a_linked_worktree_either(wrapped: Product, repository: Path) -> None:
+    linked = repository.parent / "linked"
+    with watching(repository) as watch, watching(linked) as there:
+        assert wrapped.run("true", options=("--repo", str(linked))).status == 0
+        assert (watch.look(), there.look()) == ([], [])
+
+
+def test_not_when_all_is_killed(wrapped: Product, repository: Path) -> None:
+    with watching(repository) as watch:
+        with wrapped.start("sh", "-c", "echo up; read line") as running:
+            assert running.hear() == "up"
+            running.process.send_signal(signal.SIGKILL)
+            running.process.wait(timeout=60)
+            running.process.communicate(timeout=60)  # the end of the streams: nobody is left who holds them
+        assert watch.look() == []
+
+
+def test_the_watch_sees_what_is_made(wrapped: Product, repository: Path) -> None:
+    """Or the tests above could not fail."""
+    with watching(repository) as watch:
+        assert wrapped.run("sh", "-c", "echo new > new.txt && rm new.txt").status == 0
+        assert f"{repository}/new.txt: made" in watch.look()
+        assert f"{repository}/new.txt: removed" in watch.seen

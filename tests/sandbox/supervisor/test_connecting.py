@@ -1,0 +1,168 @@
+"""connect through the door: the wrap's own sockets and its network as ever, others' Unix sockets by list only."""
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.sandbox.supervisor.supervised import Ground, ground_of, tried
+from tests.sandbox.wrapping import PEOPLE
+
+
+@pytest.fixture(params=PEOPLE)
+def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+    with ground_of(request.param) as found:
+        yield found
+
+
+SOCKETS = """
+import socket, threading
+def unix(path, kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_UNIX, kind) as one:
+        one.connect(path)
+def listener(path, backlog=5):
+    one = socket.socket(socket.AF_UNIX)
+    one.bind(path)
+    one.listen(backlog)
+    return one
+"""
+
+
+def test_unix_sockets(ground: Ground) -> None:
+    outside = [ground.root / name for name in ("listed", "hidden")]
+    (ground.root / "alias").symlink_to("hidden")
+    (ground.root / "good-alias").symlink_to("listed")
+    ground.write("file")
+    listeners = []
+    for path in outside:
+        one = socket.socket(socket.AF_UNIX)
+        one.bind(str(path))
+        one.listen(64)
+        path.chmod(0o777)
+        listeners.append(one)
+    seen = tried(
+        ground,
+        SOCKETS
+        + """
+kept = [listener("/var/tmp/own"), listener(chr(0) + "abstract")]
+os.symlink(os.getcwd() + "/hidden", "/var/tmp/way")
+os.symlink("/var/tmp/own", "inside")
+t("listed", lambda: unix("listed"))
+t("listed, absolute", lambda: unix(os.getcwd() + "/./listed"))
+t("listed, by a link", lambda: unix("good-alias"))
+t("own", lambda: unix("/var/tmp/own"))
+t("own, relative", lambda: (os.chdir("/var/tmp"), unix("own"), os.chdir("/proc/self/cwd"))[-1])
+os.chdir(sys.argv[1])
+t("own, by a link", lambda: unix("inside"))
+t("abstract", lambda: unix(chr(0) + "abstract"))
+t("hidden", lambda: unix("hidden"))
+t("hidden, by a link", lambda: unix("alias"))
+t("hidden, by a private link", lambda: unix("/var/tmp/way"))
+t("hidden, by procfs", lambda: unix("/proc/self/cwd/hidden"))
+t("absent", lambda: unix("no"))
+t("no socket", lambda: unix("file"))
+t("other abstract", lambda: unix(chr(0) + "other"))
+t("no descriptor", lambda: socket.socket(fileno=os.dup(0)).connect("x"))
+""".replace("sys.argv[1]", repr(str(ground.root))),
+        sockets=[str(outside[0])],
+    )
+    for one in listeners:
+        one.close()
+    for name in ("listed", "listed, absolute", "listed, by a link", "own", "own, relative", "own, by a link", "abstract"):
+        assert seen.pop(name) == "ok", name
+    for name in ("hidden", "hidden, by a link", "hidden, by a private link", "hidden, by procfs"):
+        assert seen.pop(name) == "EACCES", name
+    assert seen.pop("no socket") in ("EACCES", "ECONNREFUSED")
+    assert seen == {"absent": "ENOENT", "other abstract": "ECONNREFUSED", "no descriptor": "ENOTSOCK"}
+
+
+def test_refusal_is_told(ground: Ground) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(ground.root / "s"))
+        done = ground.python("import socket\nsocket.socket(socket.AF_UNIX).connect('s')")
+    assert "PermissionError" in done.err
+    assert done.violations == [["network-outbound", str(ground.root / "s"), "unix-socket", 1]] or [
+        tuple(one) for one in done.violations
+    ] == [("network-outbound", str(ground.root / "s"), "unix-socket", 1)]
+
+
+def test_network(ground: Ground) -> None:
+    seen = tried(
+        ground,
+        SOCKETS
+        + """
+server = socket.create_server(("127.0.0.1", 0)); port = server.getsockname()[1]
+def echo(timeout):
+    with socket.create_connection(("127.0.0.1", port), timeout) as one:
+        one.sendall(b"x")
+        with server.accept()[0] as other:
+            return other.recv(1).decode()
+t("blocking", lambda: echo(None))
+t("with a timeout", lambda: echo(5))
+def twice():
+    with socket.create_connection(("127.0.0.1", port)) as one:
+        server.accept()[0].close()
+        one.connect(("127.0.0.1", port))
+t("twice", twice)
+t("refused", lambda: socket.create_connection(("127.0.0.1", 1)))
+t("no route", lambda: socket.create_connection(("192.0.2.1", 80)))
+def datagram():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as two:
+        two.bind(("127.0.0.1", 0))
+        one.connect(two.getsockname())
+        one.send(b"y")
+        return two.recv(1).decode()
+t("datagram", datagram)
+def flags():
+    import fcntl
+    with socket.create_connection(("127.0.0.1", port)) as one:
+        server.accept()[0].close()
+        return bool(fcntl.fcntl(one.fileno(), fcntl.F_GETFL) & os.O_NONBLOCK)
+t("stays blocking", flags)
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def raw(data, length):
+    with socket.socket(socket.AF_UNIX) as one:
+        if libc.connect(one.fileno(), data, length):
+            raise OSError(ctypes.get_errno(), "")
+t("too long", lambda: raw(b"\\1\\0" + b"x" * 200, 200))
+t("negative", lambda: raw(b"\\1\\0x", -1))
+t("no memory", lambda: raw(None, 16))
+t("empty", lambda: raw(b"", 0))
+t("family alone", lambda: raw(b"\\1\\0", 2))
+""",
+    )
+    assert seen == {
+        "blocking": "x", "with a timeout": "x", "twice": "EISCONN", "refused": "ECONNREFUSED", "no route": "ENETUNREACH",
+        "datagram": "y", "stays blocking": False, "too long": "EINVAL", "negative": "EINVAL", "no memory": "EFAULT",
+        "empty": "EINVAL", "family alone": "EINVAL",
+    }  # fmt: skip
+
+
+def test_who_has_to_wait_holds_nobody_up(ground: Ground) -> None:
+    """A listener whose queue is full: the connecting threads wait, everybody else goes on, then they are let in."""
+    seen = tried(
+        ground,
+        SOCKETS
+        + """
+full = listener("/var/tmp/full", 0)
+clients = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+threads = [threading.Thread(target=one.connect, args=("/var/tmp/full",)) for one in clients]
+for thread in threads: thread.start()
+t("meanwhile", lambda: put("a"))
+seen["let in"] = [full.accept()[0].fileno() > 0 for _ in clients]
+for thread in threads: thread.join()
+seen["peers"] = [one.getpeername() for one in clients]
+left = socket.socket(socket.AF_UNIX)
+left.setblocking(False)
+for _ in range(3):
+    t("at once", lambda: left.connect("/var/tmp/full"))
+    left = socket.socket(socket.AF_UNIX); left.setblocking(False)
+""",
+    )
+    assert seen["meanwhile"] == "ok"
+    assert seen["let in"] == [True] * 4
+    assert seen["peers"] == ["/var/tmp/full"] * 4
+    assert seen["at once"] in ("EAGAIN", "ok")
+    assert os.path.exists(ground.root / "a")
