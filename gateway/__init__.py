@@ -1,7 +1,9 @@
 """agent-gateway: what leaves a coding agent's machine is allowed, refused and recorded here.
 
-cli.py         argv, environment, exit status; imports the rest when it is needed
-run.py         composition root of `run`: config, wrap, session, proxies, command, teardown
+cli.py         argv, environment, exit status; imports the rest when it is needed; arguments.py has the parsers
+options.py     what the options may not say together; plan.py works a run out, with places.py and wrap_spec.py
+profile.py     `profile`: what `run` would use as its wrap, shown
+run.py         composition root of `run`: config, wrap, session, proxies, teardown; foreground.py is its command
 github_half.py the App, the tokens and the push gateway of a session, put together for `run`
 terminal.py    where the command stands on a terminal, and the terminal as it was; signals.py passes signals on
 demo.py        `demo`: the main job against targets of its own on loopback; demo_push.py its pushes

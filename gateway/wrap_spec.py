@@ -93,7 +93,7 @@ def make_spec(
         session_id=options.session or new_session_id(),
         workspace_id=options.workspace,
         agent_id=options.agent or "",
-        bind_mounts=(SandboxBindMount(ground.root, ground.root), *_binds(options.bind)),
+        bind_mounts=_mounts(ground.root, options.bind),
         network_enabled=options.network,
         egress_allowlist=options.allow,
         guest_workdir=ground.workdir,
@@ -211,6 +211,13 @@ def check_key(config: Config) -> None:
             f"github.private_key_file: {path} lies in {found}, which every command sees",
             "move it to a directory of your own, outside what is shown to commands",
         )
+
+
+def _mounts(root: str, texts: tuple[str, ...]) -> tuple[SandboxBindMount, ...]:
+    """Where the command works first, then what --bind names. Named there itself it is as --bind says."""
+    named = tuple(_binds(texts))
+    own = tuple(mount for mount in named if mount.host_path == root) or (SandboxBindMount(root, root),)
+    return (*own, *(mount for mount in named if mount.host_path != root))
 
 
 def _binds(texts: tuple[str, ...]) -> Iterator[SandboxBindMount]:

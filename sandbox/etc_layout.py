@@ -15,6 +15,8 @@ from sandbox.layout import DataFile
 # Bytes of a file that is copied, and entries of a directory that is.
 COPY_LIMIT = 128 << 10
 ENTRY_LIMIT = 12
+# Files that are copied: each travels as a descriptor, and one message carries 253 of them (unix(7), SCM_RIGHTS).
+COPIES_LIMIT = 96
 
 Layout = tuple[tuple[str, ...], tuple[DataFile, ...]]
 
@@ -39,7 +41,7 @@ class EtcLayout:
         arguments: list[str] = []
         files: list[DataFile] = []
         for entry in view_etc(self._root, seen):
-            for piece in _cheapest(entry):
+            for piece in _cheapest(entry, len(files) <= COPIES_LIMIT - ENTRY_LIMIT):
                 if isinstance(piece, DataFile):
                     files.append(piece)
                 else:
@@ -57,12 +59,12 @@ def _changed(path: str) -> int:
         return 0
 
 
-def _cheapest(entry: EtcEntry) -> list[DataFile | tuple[str, ...]]:
+def _cheapest(entry: EtcEntry, may_copy: bool) -> list[DataFile | tuple[str, ...]]:
     """One entry of the view."""
     if entry.target:
         return [("--symlink", entry.target, entry.path)]
     try:
-        return list(_copies(entry.path, [ENTRY_LIMIT]))
+        return list(_copies(entry.path, [ENTRY_LIMIT if may_copy else 0]))
     except (_Bound, OSError):
         return [("--ro-bind", entry.path, entry.path)]
 

@@ -141,7 +141,7 @@ PRINTERS = frozenset({"gateway.cli", "gateway.run", "gateway.demo"})
 # Programs: what the shell or the wrap starts. Anywhere else, arguments and environment are parameters.
 PROGRAMS = frozenset({
     "gateway.cli", "gateway.__main__", "gateway.forge.update_rules", "gateway.proxy.worker",
-    "sandbox.seatbelt.enter",
+    "sandbox.seatbelt.enter", "sandbox.supervisor.program",
     "sandbox.stub", "sandbox.connect", "sandbox.credential", "sandbox.keeper",
 })  # fmt: skip
 PROCESS_STATE = frozenset({"os.environ", "os.getenv", "os.environb", "os.putenv", "sys.argv", "sys.exit"})
@@ -154,6 +154,7 @@ CATCHERS: dict[str, frozenset[str]] = {
     "gateway.proxy.connection": frozenset({"Connection.disconnect"}),
     "gateway.proxy.listener": frozenset({"_serve"}),
     "gateway.proxy.reactor": frozenset({"Reactor.select"}),
+    "sandbox.supervisor.loop": frozenset({"Loop.handle"}),
 }
 NAMES_THAT_SAY_NOTHING = re.compile(
     r"(^|_)(util|utils|helper|helpers|manager|common|processor|engine|service)(_|$)"

@@ -8,7 +8,14 @@ import pytest
 
 from gateway.audit import AuditLog
 from gateway.errors import AuditError
-from gateway.lifecycle import SessionRequest, close_session, new_secret, new_session_id, open_session
+from gateway.lifecycle import (
+    SessionRequest,
+    close_session,
+    new_secret,
+    new_session_id,
+    open_session,
+    record_violation,
+)
 from gateway.policy.actions import Action
 from gateway.policy.decision import Verdict
 from gateway.policy.rules import Rule, RuleSet
@@ -184,3 +191,17 @@ def test_session_ids() -> None:
     ids = {new_session_id() for _ in range(100)}
     assert len(ids) == 100
     assert all(re.fullmatch(r"[0-9a-f]{12}", one) for one in ids)
+
+
+def test_violation_is_recorded_with_its_session(tmp_path: Path, sessions: Sessions) -> None:
+    log = AuditLog(tmp_path)
+    session = open_session(request(), sessions, log)
+    record_violation(
+        session, log, action="network-outbound", target="/run/x.sock", rule="sockets", raw="connect", count=7
+    )
+    record = records(log)[-1]
+    assert (record["event"], record["session"]) == ("violation", session.id)
+    fields = {name: record[name] for name in ("action", "target", "rule", "raw", "count")}
+    assert fields == {
+        "action": "network-outbound", "target": "/run/x.sock", "rule": "sockets", "raw": "connect", "count": 7,
+    }  # fmt: skip

@@ -105,7 +105,8 @@ def test_linux_is_what_run_would_use(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert tuple(words[1 : 1 + len(wrap.arguments)]) == wrap.arguments
     cut = words.index("--")
     assert words[cut + 1] == wrap.python
-    assert words[-3:] == ["3128", "1080", "3180"]
+    ports = words.index("3128")
+    assert words[ports : ports + 3] == ["3128", "1080", "3180"]
     assert answer.line.startswith("agent sandbox ON (bubblewrap: ")
     assert answer.command == ("true",)
 
@@ -128,6 +129,25 @@ def test_descriptors_are_explained(tmp_path: Path) -> None:
     files = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--file"}
     assert files and all(descriptors[number].startswith(f"{path} (") for number, path in files.items())
     assert descriptors["3"] == "the launcher's channel"
+
+
+@pytest.mark.parametrize("rules", ["create-time", "existing-only"])
+def test_file_rules_are_shown(tmp_path: Path, rules: str) -> None:
+    """What the supervisor is told; with the weaker rules there is none, and masks do it."""
+    console = Console(tmp_path)
+    console.config(f"file_rules: {rules}\n")
+    subprocess.run(("git", "init", "-q"), cwd=console.work, check=True)
+    answer = shown(console, "--platform", "linux")
+    hooks = f"{console.work}/.git/hooks"
+    if rules == "existing-only":
+        assert answer["file_rules"] is None
+        assert ["--ro-bind", hooks, hooks] in [
+            answer["argv"][at : at + 3] for at in range(len(answer["argv"]))
+        ]
+    else:
+        assert str(console.work) in answer["file_rules"]["writable"]
+        assert hooks in answer["file_rules"]["sealed"]
+        assert "--seccomp" not in answer["argv"]
 
 
 NASTY = "\x1b[2J\u202e"

@@ -239,7 +239,7 @@ def test_start_line_names_what_chose(
     ("file", "hint"),
     [
         ("/dev/null", "bubblewrap is not installed: .+"),
-        ("/bin/false", "bubblewrap cannot make its namespaces here .+"),
+        ("/bin/false", ".*bwrap cannot run here .+"),
     ],
 )
 def test_start_line_without_a_wrap(tmp_path: Path, file: str, hint: str) -> None:
@@ -278,6 +278,7 @@ def test_closing_line_counts(tmp_path: Path, way: tuple[str, ...]) -> None:
 def test_what_git_would_obey_is_moved_aside_and_recorded(tmp_path: Path) -> None:
     """A new `.git/commondir` gives git on the host another configuration; rules for what exists cannot forbid it."""
     console = Console(tmp_path)
+    console.config("file_rules: existing-only\n")
     trap = "mkdir evil && cp -r .git/HEAD .git/objects .git/refs .git/config evil/ && echo ../evil >.git/commondir"
     subprocess.run(["git", "init", "-q", str(console.work)], check=True)
     done = console.run("sh", "-c", trap)
@@ -299,6 +300,21 @@ def test_tracked_files_that_may_not_be_written_are_listed_once(tmp_path: Path, w
     done = console.run("true", options=way)
     lines = [line for line in done.said if "tracked files that cannot be written inside: .env; " in line]
     assert (done.status, len(lines)) == (0, int(BACKENDS[way] == "native"))
+
+
+def test_refusals_are_recorded_while_the_command_runs(tmp_path: Path) -> None:
+    """They reach the log from another thread, with their rule, and the closing line has their sum."""
+    console = Console(tmp_path)
+    done = console.run("sh", "-c", "for i in 1 2 3; do touch .env; done; touch server.pem; true")
+    assert done.status == 0
+    records = console.records("violation")
+    counts: dict[str, int] = {}
+    for record in records:
+        assert (record["action"], bool(record["rule"])) == ("file-write-create", True)
+        counts[str(record["target"])] = counts.get(str(record["target"]), 0) + int(str(record["count"]))
+    assert counts == {str(console.work / ".env"): 3, str(console.work / "server.pem"): 1}
+    assert "; 4 violations; " in done.said[-1]
+    assert "touch: cannot touch '.env': Permission denied" in done.said
 
 
 # --- Streams --------------------------------------------------------------------------------------
@@ -429,7 +445,7 @@ def test_environment(tmp_path: Path, way: tuple[str, ...]) -> None:
     for name, pattern in SET_BY_THE_WRAP.items():
         assert re.fullmatch(pattern, found[name]), (name, found[name])
     gone = set(HOSTILE) - set(SET_BY_THE_WRAP) | {"GIT_CONFIG_PARAMETERS", "XDG_STATE_HOME"}
-    assert not gone & set(found)
+    assert gone & set(found) == set()
     assert (found["ANTHROPIC_API_KEY"], found["TERM"]) == ("sk-ant-mine", "dumb")
     assert found["AGENT_GATEWAY_SANDBOX"] == BACKENDS[way]
     ports = {re.sub(r".*:", "", found[name]) for name in ("HTTP_PROXY", "ALL_PROXY", "AGENT_GATEWAY_URL")}

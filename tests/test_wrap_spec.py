@@ -186,6 +186,13 @@ def test_rules_and_bridge_reach_the_wrap(plan: Planner) -> None:
     assert (spec.file_rules, spec.bridge) == (FileRules.EXISTING_ONLY, Bridge.HANDOVER)
 
 
+@pytest.mark.parametrize(("bind", "read_only"), [(":ro", True), (":rw", False), ("", False)])
+def test_bind_of_the_worktree_says_how_it_is_seen(
+    plan: Planner, work: Path, bind: str, read_only: bool
+) -> None:
+    assert binds(plan(bind=(f"{work}{bind}",))) == [(str(work), read_only)]
+
+
 def test_bind_of_nothing(plan: Planner) -> None:
     with pytest.raises(GatewayError, match="--bind /nowhere: no such file or directory"):
         plan(bind=("/nowhere",))

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import termios
 import threading
 import time
@@ -36,6 +37,8 @@ from sandbox.violations import WINDOW, Coalescer, RefusalReader
 PIECE = 64 << 10
 # Events that wait for a reader: a command that writes byte by byte must not cost a hundred times its output.
 MOST_WAITING = 2048
+# Seconds of one wait; what is further away is looked at again (poll counts milliseconds in an int).
+LONGEST_WAIT = 3600.0
 # The status of a command that was killed and could not tell.
 KILLED = 128 + signal.SIGKILL
 
@@ -188,13 +191,16 @@ class Attended:
     # --- The thread -------------------------------------------------------------------------------
 
     def _live(self) -> None:
-        while not self._over():
-            self._look_at_the_clock()
-            with self._changed:
-                poll = self._poll()
-            for descriptor, event in poll.poll(self._patience()):
-                self._serve(descriptor, event)
-        self._close()
+        try:
+            while not self._over():
+                self._look_at_the_clock()
+                with self._changed:
+                    poll = self._poll()
+                for descriptor, event in poll.poll(self._patience()):
+                    self._serve(descriptor, event)
+            self._read_the_rest()
+        finally:  # whatever a callback of the caller's does: nobody waits for ever, and the attendant is told
+            self._close()
 
     def _over(self) -> bool:
         """The status has come, or the control socket has ended; of a tree that is killed only the latter counts."""
@@ -220,7 +226,9 @@ class Attended:
         ends = [end for end in (self._time_is_up, self._must_be_dead) if end is not None]
         if self._refusals is not None and self._outputs:
             ends.append(time.monotonic() + WINDOW)
-        return max(0, round((min(ends) - time.monotonic()) * 1000) + 1) if ends else None
+        if not ends:
+            return None
+        return max(0, round(min(min(ends) - time.monotonic(), LONGEST_WAIT) * 1000) + 1)
 
     def _look_at_the_clock(self) -> None:
         now = time.monotonic()
@@ -309,22 +317,24 @@ class Attended:
             self._changed.notify_all()
         self._surroundings.tell(event)
 
-    def _close(self) -> None:
-        """The last of its output, how it ended, and no descriptor any more.
+    def _read_the_rest(self) -> None:
+        """The last of its output.
 
         No more is read than is there now: what it has left in the background may write for ever.
         """
         for descriptor in list(self._outputs):
-            left = int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), "little")
+            left = int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
             while left > 0 and (size := self._read(descriptor, min(left, PIECE))) > 0:
                 left -= size
         if self._refusals is not None:
             self._note(self._refusals.end())
             for violation in self._coalescer.due(everything=True):
                 self._tell(violation)
+
+    def _close(self) -> None:
+        """How it ended, and no descriptor any more."""
         with self._changed:
-            descriptors = [*self._outputs, self._wake, self._wake_end]
-            for descriptor in (*descriptors, self._stdin):
+            for descriptor in (*self._outputs, self._wake, self._wake_end, self._stdin):
                 if descriptor >= 0:
                     os.close(descriptor)
             self._outputs, self._stdin, self._wake_end = {}, -1, -1

@@ -10,6 +10,7 @@ from sandbox.backends.life import Life
 from sandbox.backends.wrap import WrapBackend
 from sandbox.paths import path_folders
 from sandbox.spec import SandboxSpec
+from sandbox.spec_checks import check_spec
 
 NOTE = "no wrap"
 
@@ -25,6 +26,7 @@ class Unwrapped(WrapBackend):
 
     def launch(self, spec: SandboxSpec, on_event: OnEvent | None = None) -> Hosted:
         """Opens the listeners and starts the keeper."""
+        check_spec(spec)
         return launch_hosted(
             spec, Life(spec.session_id, self.name, on_event), Hosting(_inside, wrapped=False)
         )

@@ -34,6 +34,9 @@ from sandbox.quarantine import Finding
 from sandbox.spec import SandboxHandle, SandboxSpec, SandboxState
 from sandbox.tree import Stopped, continue_processes, stop_tree
 
+# Seconds; thirty years, which the clocks of every platform can count to.
+LONGEST_TIMEOUT = 1e9
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -121,12 +124,7 @@ class Wrap(ABC):
 
     def exec(self, command: Command) -> Execution:
         """See `base.Backend`."""
-        if command.foreground and command.stdio is not Stdio.INHERIT:
-            raise GatewayError(
-                "stdio: a foreground command has the caller's own streams", "use Stdio.INHERIT"
-            )
-        if command.stdin is not None and command.stdio is not Stdio.PIPES:
-            raise GatewayError("stdin: only a command with pipes is given its input", "use Stdio.PIPES")
+        _check(command)
         apart = ProcessGroup.SESSION if command.stdio is Stdio.PIPES else self._spec.group
         workdir = command.workdir or self._spec.workdir
         word = encode_word(command.argv, command.environment, workdir, command.ignored, apart)
@@ -168,12 +166,13 @@ class Wrap(ABC):
         self._attended = [one for one in self._attended if not one.over]
         oom = OomWatch()
         with ExitStack() as theirs, ExitStack() as undo:
-            control, their_control = open_channel()
-            undo.callback(control.close)
-            theirs.callback(their_control.close)
-            streams, descriptors = None, (0, 1, 2)
-            if command.stdio is Stdio.PIPES:
-                streams, descriptors = _open_pipes(theirs, undo)
+            try:
+                streams, descriptors = _open_streams(command.stdio, theirs, undo)
+                control, their_control = open_channel()
+                undo.callback(control.close)
+                theirs.callback(their_control.close)
+            except OSError as error:
+                raise GatewayError("the command's streams cannot be opened", str(error)) from error
             control.settimeout(WORD_DEADLINE)
             self._channel.settimeout(WORD_DEADLINE)
             try:
@@ -186,9 +185,14 @@ class Wrap(ABC):
             except OSError as error:
                 self._give_up("it starts no more commands")
                 raise GatewayError("the command could not be started", str(error)) from error
+            surroundings = Surroundings(self.wrapped, self._life.tell, self._give_up, self._is_suspended)
+            try:
+                execution = Attended(
+                    control, attendant, streams, command.stdin, command.timeout, surroundings, oom
+                )
+            except OSError as error:  # with our end of its control socket the command ends
+                raise GatewayError("the command's streams cannot be opened", str(error)) from error
             undo.pop_all()
-        surroundings = Surroundings(self.wrapped, self._life.tell, self._give_up, self._is_suspended)
-        execution = Attended(control, attendant, streams, command.stdin, command.timeout, surroundings, oom)
         self._attended.append(execution)
         return execution
 
@@ -247,8 +251,29 @@ class Wrap(ABC):
                 listener.close()
 
 
-def _open_pipes(theirs: ExitStack, ours: ExitStack) -> tuple[Streams, tuple[int, int, int]]:
-    """Three pipes: our ends, and the command's, each to be closed by the stack of its side."""
+def _check(command: Command) -> None:
+    """What contradicts itself. GatewayError names the field."""
+    if command.foreground and command.stdio is not Stdio.INHERIT:
+        raise GatewayError("stdio: a foreground command has the caller's own streams", "use Stdio.INHERIT")
+    if command.stdin is not None and command.stdio is not Stdio.PIPES:
+        raise GatewayError("stdin: only a command with pipes is given its input", "use Stdio.PIPES")
+    if command.workdir and not command.workdir.startswith("/"):
+        raise GatewayError(f"workdir: {command.workdir!r} is not an absolute path")
+    if command.timeout is not None and not 0 < command.timeout <= LONGEST_TIMEOUT:
+        raise GatewayError(f"timeout: {command.timeout} is no number of seconds", "use None for no limit")
+
+
+def _open_streams(
+    stdio: Stdio, theirs: ExitStack, ours: ExitStack
+) -> tuple[Streams | None, tuple[int, int, int]]:
+    """Our ends and the command's, each to be closed by the stack of its side. OSError when one cannot be opened, or
+    the caller's own is closed."""
+    if stdio is Stdio.INHERIT:
+        own = []
+        for number in (0, 1, 2):
+            own.append(os.dup(number))
+            theirs.callback(os.close, own[-1])
+        return None, (own[0], own[1], own[2])
     kept, given = [], []
     for writes in (True, False, False):
         reader, writer = os.pipe()

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gateway.errors import GatewayError
 from sandbox.events import SandboxViolation
-from sandbox.handover import Child
 from sandbox.supervisor import program
 from sandbox.supervisor.rules import DoorRules, RulesError
+from sandbox.supervisor.starting import Reserve, start
 
-# Isolated, no site, no environment. Its bytecode is kept: compiling it each time would double a launch.
-PYTHON_FLAGS = ("-I", "-S", "-E")
 # Of one line; targets and raw texts are bounded by the supervisor.
 LINE_LIMIT = 64 << 10
+# Shared by all launches of this process.
+RESERVE = Reserve()
 
 
 class Supervisor:
@@ -35,14 +35,11 @@ class Supervisor:
         self._on_violation = on_violation
         self._seen: Mapping[str, int] | None = None
         self._heard = threading.Event()
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            argv = (python, *PYTHON_FLAGS, program.__file__, str(theirs.fileno()))
-            try:
-                self.child = Child(argv, (theirs.fileno(),), stderr)
-            except BaseException:
-                self._channel.close()
-                raise
+        self._python = python
+        started = RESERVE.take(python) or start(python, stderr)
+        self.child, self._channel = started.child, started.channel
+        # Its own, so that the caller may close theirs before the orders go out.
+        self._stderr = os.dup(2 if stderr is None else stderr)
         self._thread: threading.Thread | None = None
 
     def spawn(self, argv: Sequence[str], descriptors: Sequence[int], door: int, rules: DoorRules) -> None:
@@ -60,12 +57,13 @@ class Supervisor:
         numbers = b"".join(number.to_bytes(4, "big") for number in descriptors)
         arguments = b"".join(os.fsencode(argument) + b"\0" for argument in argv)
         sizes = b"".join(len(part).to_bytes(4, "big") for part in (numbers, arguments, packed))
-        passed = array.array("i", (door, *descriptors))
+        passed = array.array("i", (door, self._stderr, *descriptors))
         try:
             self._channel.sendmsg([program.MAGIC + sizes], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
             self._channel.sendall(numbers + arguments + packed)
         except OSError as error:
             raise GatewayError("the supervisor of the file rules ended before the wrap began") from error
+        self._forget_stderr()
         self._thread = threading.Thread(target=self._listen, name="sandbox-supervisor", daemon=True)
         self._thread.start()
 
@@ -73,6 +71,7 @@ class Supervisor:
         """What it saw of the canary: how many requests at "wall" and "door", and "nameless" files performed.
         Waits for at most `deadline` seconds; empty when it said nothing."""
         self._heard.wait(deadline)
+        RESERVE.fill(self._python)  # only now: the wrap that comes up has the machine to itself
         return self._seen or {}
 
     def close(self) -> None:
@@ -85,6 +84,13 @@ class Supervisor:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._channel.close()
+        self._forget_stderr()
+
+    def _forget_stderr(self) -> None:
+        """Closes our copy: the end of what it complains is the end of the supervisor and its bubblewrap."""
+        descriptor, self._stderr = self._stderr, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _listen(self) -> None:
         """The thread: one JSON line after another, until the supervisor is gone."""

@@ -28,23 +28,12 @@ def connect(call: Call) -> None:
     if not 0 <= length <= ADDRESS_LIMIT:
         raise OSError(errno.EINVAL, "")
     address = call.tracee.read(call.arguments[1], length)
-    process = os.pidfd_open(_process(call))
-    try:
-        sock = call.resolver.hold(kernel.take_descriptor(process, call.number(0)))
-    finally:
-        os.close(process)
+    sock = call.resolver.hold(kernel.take_descriptor(call.tracee.process_handle(), call.number(0)))
     domain = kernel.socket_domain(sock)
-    call.tracee.is_sure = False  # the process was taken by its number
     call.confirm()
     if domain == UNIX_DOMAIN and address[:2] == AF_UNIX and address[2:3] not in (b"", b"\0"):
         address = _judged_path(call, address[2:].partition(b"\0")[0])
     _connect(call, sock, address)
-
-
-def _process(call: Call) -> int:
-    if not call.tracee.process:
-        call.tracee.status()
-    return call.tracee.process
 
 
 def _judged_path(call: Call, path: bytes) -> bytes:
@@ -75,19 +64,17 @@ def _connect(call: Call, sock: int, address: bytes) -> None:
         kernel.connect(sock, address)
         call.answer()
         return
-    try:
-        _connect_at_once(sock, status, address)
-    except (BlockingIOError, InterruptedError):
+    if _connect_at_once(sock, status, address):
+        call.answer()
+    else:
         _wait(call, sock, status, address)
-        return
-    call.answer()
 
 
-def _connect_at_once(sock: int, status: int, address: bytes) -> None:
-    """The flag belongs to the caller's socket too, so it is set for this moment alone."""
+def _connect_at_once(sock: int, status: int, address: bytes) -> bool:
+    """Whether it is connected. The flag belongs to the caller's socket too, so it is set for this moment alone."""
     fcntl.fcntl(sock, fcntl.F_SETFL, status | os.O_NONBLOCK)
     try:
-        kernel.connect(sock, address)
+        return kernel.is_connected_by(sock, address)
     finally:
         fcntl.fcntl(sock, fcntl.F_SETFL, status)
 
@@ -102,10 +89,9 @@ def _wait(call: Call, sock: int, status: int, address: bytes) -> None:
     def attempt() -> bool:
         try:
             call.require_valid()
-            _connect_at_once(sock, status, address)
+            if not _connect_at_once(sock, status, address):
+                return False
             call.answer()
-        except (BlockingIOError, InterruptedError):
-            return False
         except Gone:
             return True
         except OSError as error:

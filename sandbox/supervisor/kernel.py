@@ -53,6 +53,8 @@ _LAST_CAPABILITY = 63
 _PROC_SUPER_MAGIC = 0x9FA0
 # asm-generic/socket.h
 _SOL_SOCKET, _SO_DOMAIN = 1, 39
+# Of a connection: neither made nor refused. A signal is no answer either.
+_UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN, errno.EINTR})
 
 # Descriptors given away before the supervisor looks again where it had better be.
 _STAY = 64
@@ -76,6 +78,9 @@ _get_processor.restype = ctypes.c_int
 _how = ctypes.create_string_buffer(_HOW.size)
 _how_pointer = ctypes.c_void_p(ctypes.addressof(_how))
 _openat2 = NUMBERS["openat2"][_COLUMN]
+_pidfd_getfd = NUMBERS["pidfd_getfd"][_COLUMN]
+_domain, _domain_size = ctypes.c_int(0), ctypes.c_uint(4)
+_domain_pointers = ctypes.byref(_domain), ctypes.byref(_domain_size)
 
 
 def _failed() -> OSError:
@@ -174,7 +179,9 @@ def _move(thread: int, processors: set[int]) -> None:
 
 def take_descriptor(process: int, number: int) -> int:
     """A copy of a process's descriptor (pidfd_getfd(2)); `process` is a descriptor of it. Ours is close-on-exec."""
-    found: int = _call("pidfd_getfd", ctypes.c_int(process), ctypes.c_int(number), ctypes.c_uint(0))
+    found: int = _syscall(_pidfd_getfd, process, number, 0)
+    if found < 0:
+        raise _failed()
     return found
 
 
@@ -219,12 +226,22 @@ def connect(descriptor: int, address: bytes) -> None:
         raise _failed()
 
 
+def is_connected_by(descriptor: int, address: bytes) -> bool:
+    """The same, tried once more where the first call only began it: on loopback the answer came while that returned.
+    False when it is still under way (EINPROGRESS, EALREADY), or could not begin (EAGAIN)."""
+    for _ in range(2):
+        if _connect(descriptor, address, len(address)) == 0:
+            return True
+        if ctypes.get_errno() not in _UNDER_WAY:
+            raise _failed()
+    return False
+
+
 def socket_domain(descriptor: int) -> int:
     """The family of a socket (SO_DOMAIN); ENOTSOCK for anything else."""
-    value, size = ctypes.c_int(0), ctypes.c_uint(4)
-    if _getsockopt(descriptor, _SOL_SOCKET, _SO_DOMAIN, ctypes.byref(value), ctypes.byref(size)) < 0:
+    if _getsockopt(descriptor, _SOL_SOCKET, _SO_DOMAIN, *_domain_pointers) < 0:
         raise _failed()
-    return value.value
+    return _domain.value
 
 
 def _call(name: str, *arguments: object) -> int:

@@ -128,4 +128,5 @@ def live(process: int, channel: int, door: int, rules: bytes) -> int:
         return ended.status
     except (RulesError, OSError) as error:
         os.write(2, f"the supervisor of the file rules failed: {error}\n".encode("utf-8", "replace"))
+        os.kill(process, _signal.SIGKILL)
     return FAILED

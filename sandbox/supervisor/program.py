@@ -1,10 +1,12 @@
 """The supervisor's process: takes its orders, starts bubblewrap, gives up every privilege, serves until the wrap ends.
 
-    python -I -S -E program.py CHANNEL
+    python -I -S -E program.py CHANNEL SOURCES [early]
 
-Started by `client.py`, which holds the other end of CHANNEL. The orders are a header, descriptors beside it, then the
-numbers that bubblewrap is to find them under, its arguments, and the rules. bubblewrap is on its way before anything
-heavier than what the interpreter has built in is imported: the rest is read while the wrap comes up.
+Started by `starting.py`; whoever gives the orders holds the other end of CHANNEL, SOURCES is where this package is. The
+orders are a header, descriptors beside it (the door's socket, where to complain, then bubblewrap's), then the numbers
+that bubblewrap is to find its own under, its arguments, and the rules. bubblewrap is on its way before anything
+heavier than what the interpreter has built in is imported: the rest is read while the wrap comes up; or, by one that
+was started early, before there are orders at all.
 
 It ends with bubblewrap, with its exit status (128+N when signal N killed it). It ends, and bubblewrap and everything
 in the wrap with it, when the launcher does. It forks once, before it knows any rule.
@@ -19,12 +21,15 @@ HEADER_SIZE = 16
 MAGIC = b"DOOR"
 # Of the orders' parts; bubblewrap's own arguments come by descriptor, so what is left is short.
 PART_LIMIT = 8 << 20
-# Descriptors for bubblewrap; the kernel passes 253 at once, one of them is the door's socket.
+# Descriptors for bubblewrap; the kernel passes 253 at once, two of them are the door's socket and stderr.
 DESCRIPTORS_LIMIT = 240
 # Exit statuses of our own, as the launcher's contract has them.
 FAILED = 125
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _FIRST_FREE = 3
+_STDERR = 2
+# The word for one that is to be kept in reserve.
+EARLY = "early"
 
 
 class Orders:
@@ -44,20 +49,23 @@ class Orders:
 
 def receive_orders(channel: _socket.socket) -> Orders | None:
     """Waits for the orders; None when the launcher is gone or says something else."""
-    space = _socket.CMSG_SPACE(4 * (DESCRIPTORS_LIMIT + 1))
+    space = _socket.CMSG_SPACE(4 * (DESCRIPTORS_LIMIT + 2))
     head, ancillary, flags, _ = channel.recvmsg(HEADER_SIZE, space, _socket.MSG_CMSG_CLOEXEC)
     received = b"".join(content for _, kind, content in ancillary if kind == _socket.SCM_RIGHTS)
     descriptors = [int.from_bytes(received[at : at + 4], sys.byteorder) for at in range(0, len(received), 4)]
-    if len(head) != HEADER_SIZE or head[:4] != MAGIC or flags & _socket.MSG_CTRUNC or not descriptors:
+    if len(head) != HEADER_SIZE or head[:4] != MAGIC or flags & _socket.MSG_CTRUNC or len(descriptors) < 2:
         return None
+    door, stderr, *descriptors = descriptors
+    posix.dup2(stderr, _STDERR)
+    posix.close(stderr)
     sizes = [int.from_bytes(head[at : at + 4], "big") for at in (4, 8, 12)]
     if max(sizes) > PART_LIMIT:
         return None
     packed, arguments, rules = (read_exactly(channel, size) for size in sizes)
     numbers = [int.from_bytes(packed[at : at + 4], "big") for at in range(0, len(packed), 4)]
-    if len(numbers) != len(descriptors) - 1 or min(numbers, default=_FIRST_FREE) < _FIRST_FREE:
+    if len(numbers) != len(descriptors) or min(numbers, default=_FIRST_FREE) < _FIRST_FREE:
         return None
-    return Orders(descriptors[0], descriptors[1:], numbers, arguments.split(b"\0")[:-1], rules)
+    return Orders(door, descriptors, numbers, arguments.split(b"\0")[:-1], rules)
 
 
 def read_exactly(channel: _socket.socket, size: int) -> bytes:
@@ -94,8 +102,11 @@ def move_away(descriptor: int, numbers: list[int]) -> int:
     return moved
 
 
-def main(channel_number: int) -> int:
+def main(channel_number: int, sources: str, early: bool) -> int:
     """The supervisor's life; its exit status."""
+    if early:
+        sys.path.insert(0, sources)
+        import sandbox.supervisor.life  # noqa: F401  (imported to be there)
     channel = _socket.socket(fileno=channel_number)
     orders = receive_orders(channel)
     if orders is None or not orders.arguments:
@@ -112,11 +123,12 @@ def main(channel_number: int) -> int:
         )
         return FAILED
     # Whatever happens from here on: our end is the wrap's end (--die-with-parent).
-    sys.path.insert(0, __file__.rsplit("/", 3)[0])
+    if not early:
+        sys.path.insert(0, sources)
     from sandbox.supervisor.life import live
 
     return live(process, ours, orders.door, orders.rules)
 
 
 if __name__ == "__main__":
-    posix._exit(main(int(sys.argv[1])))
+    posix._exit(main(int(sys.argv[1]), sys.argv[2], EARLY in sys.argv[3:]))

@@ -33,7 +33,7 @@ class Stale(Exception):
 class Tracee:
     """One thread. `process` is its thread group as seen here, `inside` the group's and its own number in the wrap."""
 
-    __slots__ = ("folder", "inside", "is_new", "is_sure", "mask", "mask_epoch", "process", "thread")
+    __slots__ = ("folder", "handle", "inside", "is_new", "is_sure", "mask", "mask_epoch", "process", "thread")
 
     def __init__(self, thread: int, folder: int) -> None:
         self.thread = thread
@@ -41,6 +41,7 @@ class Tracee:
         self.mask = -1
         self.mask_epoch = -1
         self.process = 0
+        self.handle = -1  # a descriptor of the process, once it was asked for
         self.inside = (0, 0)
         self.is_new = True  # not yet known to be the caller of a valid notification
         self.is_sure = False  # a look-up worked during this notification
@@ -136,8 +137,25 @@ class Tracee:
         self.inside = (int(fields[b"NStgid"].split()[-1]), int(fields[b"NSpid"].split()[-1]))
         return fields
 
+    def process_handle(self) -> int:
+        """A descriptor of the process (pidfd_open(2)), kept. Stale when the thread is gone."""
+        if self.handle < 0:
+            if not self.process:
+                self.status()
+            try:
+                handle = os.pidfd_open(self.process)
+            except ProcessLookupError as error:
+                raise Stale from error
+            if not self.is_alive():  # its number may have been somebody else's when it was opened
+                os.close(handle)
+                raise Stale
+            self.handle = handle
+        return self.handle
+
     def close(self) -> None:
         os.close(self.folder)
+        if self.handle >= 0:
+            os.close(self.handle)
 
 
 class Tracees:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.errors import GatewayError
-from gateway.session import Bridge
+from gateway.session import Bridge, FileRules
 from sandbox.backends.base import Backend, Command, Running, Stdio
 from sandbox.bridge import probe_bridge
 from sandbox.launch import NATIVE, from_name
@@ -147,23 +147,31 @@ def measure_launcher(stage: Stage, scale: Scale, results: Results) -> None:
 
 
 def measure_launch(backend: Backend, ground: Ground, scale: Scale, results: Results) -> None:
-    """Milliseconds of a wrapped `true`, from the launch to its exit, and of bubblewrap's own."""
+    """Milliseconds of a wrapped `true`, from the launch to its exit, with both kinds of file rules, and of bubblewrap
+    alone."""
     rounds = max(LAUNCHES, scale.rounds) if scale.rounds > 5 else scale.rounds
     bare = (find_bubblewrap(), *NAMESPACES, *MOUNTS, "--", "/bin/true")
-    up: list[float] = []
+    names = {ground.spec.file_rules: OURS}
+    up: dict[FileRules, list[float]] = {rules: [] for rules in FileRules}
     for number in range(-1, rounds):  # one before that does not count
-        took, waited = launch_true(backend, ground.spec)
+        for rules in FileRules:
+            took, waited = launch_true(backend, replace(ground.spec, file_rules=rules))
+            if number >= 0:
+                results.add(LAUNCH, names.get(rules, rules), took * 1e3)
+                up[rules].append(waited * 1e3)
         begun = time.perf_counter()
         subprocess.run(bare, env=ENVIRONMENT, check=True, timeout=PATIENCE)
-        alone = time.perf_counter() - begun
         if number >= 0:
-            results.add(LAUNCH, OURS, took * 1e3)
-            results.add(LAUNCH, BARE, alone * 1e3)
-            up.append(waited * 1e3)
-    results.notes.append(
-        f"of a wrapped `true`, {statistics.median(up):.1f} ms are the launch and the rest is the command"
-        f" ({ground.spec.file_rules} file rules)"
-    )
+            results.add(LAUNCH, BARE, (time.perf_counter() - begun) * 1e3)
+    series = results.series[LAUNCH]
+    for rules, waits in up.items():
+        ratios = [
+            one / other for one, other in zip(series[names.get(rules, rules)], series[BARE], strict=True)
+        ]
+        results.notes.append(
+            f"with {rules} file rules a wrapped `true` takes {statistics.median(ratios):.2f} times what bubblewrap"
+            f" takes, {statistics.median(waits):.1f} ms of it for the launch"
+        )
 
 
 def launch_true(backend: Backend, spec: SandboxSpec) -> tuple[float, float]:

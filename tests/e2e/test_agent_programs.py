@@ -94,6 +94,7 @@ def with_its_installer(home: Path, name: str) -> str:
 def installed(product: Product, name: str, install: object = with_npm) -> Path:
     """Installs an agent and logs its user in; the user's own directory."""
     assert callable(install)
+    product.violates = True  # it tries what it may not
     own = log_in(product.home, name)
     product.environment["PATH"] = f"{install(product.home, name)}:{product.environment['PATH']}"
     return own
@@ -288,6 +289,20 @@ def test_caches_are_the_workspaces_own(wrapped: Product) -> None:
     assert [lines[0] for lines in counts] == ["0", str(len(CACHES))]
     # Modes that write nothing get an empty one.
     assert wrapped.run("sh", "-c", look, options=("--mode", "plan")).lines == ["0", "/tmp/home"]
+
+
+def test_caches_take_what_packages_bring(wrapped: Product) -> None:
+    """Certificates, test keys, editors' settings: unpacked, they are nobody's secrets and nobody's settings."""
+    wrapped.violates = True
+    folders = [f"{cache}/package" for cache in CACHES]
+    names = ["cacert.pem", "testdata/server.key", ".env", ".vscode/settings.json", ".gitmodules"]
+    paths = " ".join(f"{folder}/{name}" for folder in folders for name in names)
+    script = f"""cd
+    for path in {paths}; do mkdir -p $(dirname $path) && echo x > $path; done
+    for path in a.pem .env .bashrc .vscode/x other/.cache/b.pem; do
+        (mkdir -p $(dirname $path) && echo x > $path) 2>/dev/null && echo wrote $path; done
+    ls -d {paths} | wc -l"""
+    assert wrapped.run("sh", "-c", script).lines == [str(len(paths.split()))]
 
 
 def test_pip_keeps_what_it_fetched(wrapped: Product) -> None:

@@ -11,7 +11,7 @@ from sandbox.agent_trust import LIMIT, note_trust
 CLAUDE, CODEX, _ = AGENTS
 
 
-def state(place: Path, worktree: str = "/work/tree") -> ManagedState:
+def state(place: Path, worktree: str = "/trees/tree") -> ManagedState:
     for folder in ("own", "managed"):
         (place / folder).mkdir(exist_ok=True)
     (place / "managed/config.toml").touch()
@@ -23,21 +23,21 @@ def noted(place: Path) -> object:
 
 
 def level(text: str) -> dict[str, dict[str, dict[str, str]]]:
-    return {"projects": {"/work/tree": {"trust_level": text}}}
+    return {"projects": {"/trees/tree": {"trust_level": text}}}
 
 
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
         ("", "untrusted"),
-        ('[projects."/work/tree"]\ntrust_level = "trusted"\n', "trusted"),
-        ('[projects."/work/tree"]\ntrust_level = "untrusted"\n', "untrusted"),
-        ('[projects."/work/tree"]\ntrust_level = "x\\ny"\n', "untrusted"),
-        ('[projects."/work/tree"]\ntrust_level = []\n', "untrusted"),
-        ('[projects."/work"]\ntrust_level = "trusted"\n', "untrusted"),
+        ('[projects."/trees/tree"]\ntrust_level = "trusted"\n', "trusted"),
+        ('[projects."/trees/tree"]\ntrust_level = "untrusted"\n', "untrusted"),
+        ('[projects."/trees/tree"]\ntrust_level = "x\\ny"\n', "untrusted"),
+        ('[projects."/trees/tree"]\ntrust_level = []\n', "untrusted"),
+        ('[projects."/trees"]\ntrust_level = "trusted"\n', "untrusted"),
         ("projects = 1\n", "untrusted"),
         ("[projects\n", "untrusted"),
-        ("#" * LIMIT + '\n[projects."/work/tree"]\ntrust_level = "trusted"\n', "untrusted"),
+        ("#" * LIMIT + '\n[projects."/trees/tree"]\ntrust_level = "trusted"\n', "untrusted"),
     ],
 )
 def test_users_own_word(tmp_path: Path, own: str, expected: str) -> None:
@@ -50,7 +50,7 @@ def test_users_own_word(tmp_path: Path, own: str, expected: str) -> None:
 def test_noted_once(tmp_path: Path) -> None:
     for text in ("trusted", "untrusted"):
         made = state(tmp_path)
-        (tmp_path / "own/config.toml").write_text(f'[projects."/work/tree"]\ntrust_level = "{text}"\n')
+        (tmp_path / "own/config.toml").write_text(f'[projects."/trees/tree"]\ntrust_level = "{text}"\n')
         note_trust(made)
     assert noted(tmp_path) == level("trusted")
 
@@ -64,25 +64,25 @@ def test_other_settings_stay_in_the_same_file(tmp_path: Path) -> None:
     note_trust(made)
     assert noted(tmp_path) == {
         "model": "large",
-        "projects": {"/x": {"trust_level": "trusted"}, "/work/tree": {"trust_level": "untrusted"}},
+        "projects": {"/x": {"trust_level": "trusted"}, "/trees/tree": {"trust_level": "untrusted"}},
     }
     assert config.stat().st_ino == identity
 
 
-@pytest.mark.parametrize("worktree", ['/work/"quoted"', "/work/ж", "/work/back\\slash", "/work/a b.c"])
+@pytest.mark.parametrize("worktree", ['/trees/"quoted"', "/trees/ж", "/trees/back\\slash", "/trees/a b.c"])
 def test_unusual_worktrees(tmp_path: Path, worktree: str) -> None:
     note_trust(state(tmp_path, worktree))
     assert noted(tmp_path) == {"projects": {worktree: {"trust_level": "untrusted"}}}
 
 
-@pytest.mark.parametrize("worktree", ["", "/work/new\nline", "/work/\x1b[2J"])
+@pytest.mark.parametrize("worktree", ["", "/trees/new\nline", "/trees/\x1b[2J"])
 def test_worktrees_that_are_not_noted(tmp_path: Path, worktree: str) -> None:
     note_trust(state(tmp_path, worktree))
     assert noted(tmp_path) == {}
 
 
 def test_agents_that_ask_elsewhere(tmp_path: Path) -> None:
-    note_trust(ManagedState(CLAUDE, f"{tmp_path}/managed", "", "", False, "/work/tree"))
+    note_trust(ManagedState(CLAUDE, f"{tmp_path}/managed", "", "", False, "/trees/tree"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,6 +14,11 @@ from sandbox.spec import SandboxBindMount, SandboxSpec
 SPEC = SandboxSpec("session", "one", "agent", (), state_dir="/people/dev/state", space_id="space")
 
 
+def own(path: str) -> str:
+    """A path below the state directory."""
+    return os.path.join(SPEC.state_dir, path)
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -39,31 +44,31 @@ SPEC = SandboxSpec("session", "one", "agent", (), state_dir="/people/dev/state",
         ("spaces/space/else", False),
         ("audit", False),
         ("", False),
-        ("../elsewhere/workspaces/one/home", False),
+        ("../else/../elsewhere", False),
         ("workspaces/one/home/../../../audit", False),
         ("workspaces/one/home\n", False),
     ],
 )
 def test_own_places(path: str, expected: bool) -> None:
-    assert is_own_place(SPEC, f"{SPEC.state_dir}/{path}") is expected
+    assert is_own_place(SPEC, own(path)) is expected
 
 
 def test_names_are_no_patterns() -> None:
     spec = replace(SPEC, workspace_id="o.e", space_id=".*")
-    assert not is_own_place(spec, f"{SPEC.state_dir}/workspaces/one/home")
-    assert not is_own_place(spec, f"{SPEC.state_dir}/spaces/space/repos")
-    assert is_own_place(spec, f"{SPEC.state_dir}/workspaces/o.e/home")
+    assert not is_own_place(spec, own("workspaces/one/home"))
+    assert not is_own_place(spec, own("spaces/space/repos"))
+    assert is_own_place(spec, own("workspaces/o.e/home"))
 
 
 def test_own_place_through_a_link(tmp_path: Path) -> None:
-    for folder in ("state/workspaces/one/home", "state/audit"):
-        (tmp_path / folder).mkdir(parents=True)
+    for folder in ("workspaces/one/home", "audit"):
+        (tmp_path / "state" / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("state")
-    (tmp_path / "state/workspaces/one/home/audit").symlink_to("../../../audit")
+    (tmp_path / "state" / "workspaces/one/home/audit").symlink_to("../../../audit")
     spec = replace(SPEC, state_dir=f"{tmp_path}/link")
-    assert is_own_place(spec, f"{tmp_path}/state/workspaces/one/home")
-    assert not is_own_place(spec, f"{tmp_path}/state/workspaces/one/home/audit")
-    assert not is_own_place(replace(spec, state_dir=""), f"{tmp_path}/state/workspaces/one/home")
+    assert is_own_place(spec, str(tmp_path / "state" / "workspaces/one/home"))
+    assert not is_own_place(spec, str(tmp_path / "state" / "workspaces/one/home/audit"))
+    assert not is_own_place(replace(spec, state_dir=""), str(tmp_path / "state" / "workspaces/one/home"))
 
 
 def test_home_of_another_workspace(tmp_path: Path) -> None:
@@ -74,7 +79,7 @@ def test_home_of_another_workspace(tmp_path: Path) -> None:
     spec = replace(SPEC, state_dir=str(state))
     places = guard("", (str(state),))
     for name, expected in (("one", True), ("other", False)):
-        path = f"{state}/workspaces/{name}/home"
+        path = str(state / "workspaces" / name / "home")
         for asked in (
             replace(spec, runner_state_dirs=(path,)),
             replace(spec, bind_mounts=(SandboxBindMount(path, path),)),
@@ -88,9 +93,9 @@ def test_home_of_another_workspace(tmp_path: Path) -> None:
 
 def test_what_is_not_there_yet(tmp_path: Path) -> None:
     """A plan that is only looked at makes nothing, and wants nothing made."""
-    folder = f"{tmp_path}/workspaces/one/agents/claude"
+    folder = str(tmp_path / "workspaces/one/agents/claude")
     spec = replace(
-        SPEC, state_dir=str(tmp_path), runner_state_dirs=(folder,), home=f"{tmp_path}/workspaces/one/home"
+        SPEC, state_dir=str(tmp_path), runner_state_dirs=(folder,), home=str(tmp_path / "workspaces/one/home")
     )
     places = guard("", (str(tmp_path),))
     assert [bind.path for bind in spec_binds(spec, places, make_home=False)] == [folder]

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import etc_layout
 from sandbox.etc import view_etc
-from sandbox.etc_layout import COPY_LIMIT, ENTRY_LIMIT, EtcLayout
+from sandbox.etc_layout import COPIES_LIMIT, COPY_LIMIT, ENTRY_LIMIT, EtcLayout
 from tests.sandbox.test_etc import Tree, build
 
 
@@ -54,6 +54,13 @@ def test_large_files_are_bound(tmp_path: Path, size: int, copied: bool) -> None:
     arguments, files = laid_out(tmp_path)
     assert list(files) == (["magic", "maven/settings.xml"] if copied else [])
     assert ("--ro-bind" in arguments) is not copied
+
+
+def test_no_more_copies_than_one_message_carries(tmp_path: Path) -> None:
+    build(tmp_path, {f"python{number}/{name}": 0o644 for number in range(40) for name in "abcd"})
+    arguments, files = laid_out(tmp_path)
+    assert COPIES_LIMIT - ENTRY_LIMIT < len(files) <= COPIES_LIMIT
+    assert arguments.count("--dir") + arguments.count("--ro-bind") == 40
 
 
 def test_closed_part_is_not_copied(tmp_path: Path) -> None:

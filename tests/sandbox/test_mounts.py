@@ -253,8 +253,12 @@ def test_refusal_names_the_field(host: Path) -> None:
     """What can be said without a look at what may be seen is in the tests of `spec_checks`."""
     assert refusal(spec(host, "repo", "missing")).startswith("bind_mounts[1]: ")
     assert refusal(spec(host, "repo", "home")).startswith(f"bind_mounts[1]: {host}/home cannot be seen")
-    assert refusal(spec(host, runner_state_dirs=("/usr",))).startswith("runner_state_dirs[0]: /usr cannot be seen")
-    assert refusal(spec(host, home=f"{host}/repo/home")).startswith(f"home: {host}/repo/home and bind_mounts[0]")
+    assert refusal(spec(host, runner_state_dirs=("/usr",))).startswith(
+        "runner_state_dirs[0]: /usr cannot be seen"
+    )
+    assert refusal(spec(host, home=f"{host}/repo/home")).startswith(
+        f"home: {host}/repo/home and bind_mounts[0]"
+    )
 
 
 def test_nothing_of_a_secret_is_an_argument(host: Path) -> None:

@@ -50,7 +50,7 @@ from sandbox.backends.seatbelt import Seatbelt
 from sandbox.events import Exit, Stdout
 from sandbox.spec import SandboxBindMount, SandboxSpec
 program, work, state, home = sys.argv[2:]
-spec = SandboxSpec("s", "w", "", (SandboxBindMount(work, work),), home=state + "/workspaces/w/home",
+spec = SandboxSpec("s", "w", "", (SandboxBindMount(work, work),), home=os.path.join(state, "workspaces/w/home"),
     state_dir=state, user_home=home, search_path="/usr/bin:/bin", git_config="[user]\\n\\tname = x\\n")
 for backend in (Seatbelt("darwin", program, ("/bin/sh", "-c", "exit 64")), Unwrapped()):
     running = backend.launch(spec)

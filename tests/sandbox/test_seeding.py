@@ -30,7 +30,7 @@ def state(place: Path, agent: int = 0, own: str = "", named: bool = False) -> Ma
     """The state of an agent with a home and a workspace in a directory."""
     chosen = AGENTS[agent]
     found = own or os.path.normpath(f"{place}/home/{chosen.own}")
-    return ManagedState(chosen, f"{place}/workspace/agents/{chosen.name}", f"{place}/home", found, named)
+    return ManagedState(chosen, f"{place}/kept/agents/{chosen.name}", f"{place}/home", found, named)
 
 
 def tree(folder: str) -> dict[str, str]:
@@ -156,11 +156,11 @@ def test_codex(tmp_path: Path) -> None:
 
 
 def test_trust_in_the_worktree(tmp_path: Path) -> None:
-    made = replace(state(tmp_path, 1), worktree="/work/tree")
-    for worktree in ("/work/tree", "/work/tree", "/work/other"):
+    made = replace(state(tmp_path, 1), worktree="/trees/tree")
+    for worktree in ("/trees/tree", "/trees/tree", "/trees/other"):
         seed(replace(made, worktree=worktree))
     found = tomllib.loads(Path(made.folder, "config.toml").read_text())
-    assert set(found["projects"]) == {"/work/tree", "/work/other"}
+    assert set(found["projects"]) == {"/trees/tree", "/trees/other"}
 
 
 def test_gemini(tmp_path: Path) -> None:

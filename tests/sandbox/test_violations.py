@@ -113,7 +113,7 @@ def test_no_more_kinds_than_there_is_room_for() -> None:
         ("mv: cannot move 'a' to '/w/.env': Permission denied", "file-write-unlink", "/w/.env"),
         ("chmod: changing permissions of 'x': Operation not permitted", "file-write-mode", "x"),
         ("bash: line 1: /etc/passwd: Permission denied", "unknown", "/etc/passwd"),
-        ("cat: /root/.ssh/id: Permission denied", "unknown", "/root/.ssh/id"),
+        ("cat: /srv/me/.ssh/id: Permission denied", "unknown", "/srv/me/.ssh/id"),
         ("PermissionError: [Errno 13] Permission denied: '/etc/x'", "unknown", "/etc/x"),
         ("Error: EACCES: permission denied, open '/w/.env'", "file-read-data", "/w/.env"),
         ("Error: EPERM: operation not permitted, unlink '/w/.env'", "file-write-unlink", "/w/.env"),

@@ -20,14 +20,34 @@ from typing import Any
 import pytest
 
 from gateway.errors import GatewayError
+from gateway.session import FileRules
 from sandbox.backends import BACKENDS
-from sandbox.backends.base import Backend, Command, Execution, OnEvent, Running, Stdio
+from sandbox.backends.base import Backend, Command, Execution, Running, Stdio
 from sandbox.events import Cause, Exit, Killed, Ready, SandboxEvent, Starting, Stderr, Stdout, Violation
 from sandbox.spec import SandboxBindMount, SandboxHandle, SandboxSpec, SandboxState
 from tests.sandbox.wrapping import PATIENCE, PEOPLE, SOURCES, Place, as_ordinary, place_of
 
 WORKS = [backend for backend in BACKENDS if backend.probe().available]
-NAMES = [backend.name for backend in WORKS]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A backend, and the file rules it is asked for."""
+
+    backend: Backend
+    rules: FileRules
+
+    def __str__(self) -> str:
+        return f"{self.backend.name}-{self.rules}" if self.backend.name == "native" else self.backend.name
+
+
+# Without a wrap there are no file rules, and on macOS they are always those of creation.
+KINDS = [
+    Kind(backend, rules)
+    for backend in WORKS
+    for rules in FileRules
+    if rules is FileRules.CREATE_TIME or (backend.name == "native" and sys.platform.startswith("linux"))
+]
 # A process that has left its parents' tree is found again only where there is a subreaper or a PID namespace.
 APART = 'import os, sys; os.setsid(); os.execv("/bin/sh", sys.argv[1:])'
 BACKGROUND = {
@@ -97,28 +117,29 @@ class Session:
         return path
 
 
-def spec_of(place: Place) -> SandboxSpec:
+def spec_of(place: Place, rules: FileRules) -> SandboxSpec:
     work = str(place.worktree)
     return SandboxSpec(
         "session", "default", "", (SandboxBindMount(work, work),), home=str(place.state / "workspaces/default/home"),
         state_dir=str(place.state), user_home=str(place.home), command=("python3",), search_path="/usr/bin:/bin",
+        file_rules=rules,
     )  # fmt: skip
 
 
 @contextmanager
-def launched(backend: Backend, place: Place, on_event: OnEvent | None = None) -> Iterator[Session]:
+def launched(kind: Kind, place: Place) -> Iterator[Session]:
     """A wrap that is destroyed in the end."""
     told: list[SandboxEvent] = []
-    running = backend.launch(spec_of(place), on_event or told.append)
+    running = kind.backend.launch(spec_of(place, kind.rules), told.append)
     try:
-        yield Session(backend, running, place, told)
+        yield Session(kind.backend, running, place, told)
     finally:
-        backend.destroy(running)
+        kind.backend.destroy(running)
 
 
-@pytest.fixture(params=WORKS, ids=NAMES)
-def backend(request: pytest.FixtureRequest) -> Backend:
-    chosen: Backend = request.param
+@pytest.fixture(params=KINDS, ids=[str(kind) for kind in KINDS])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    chosen: Kind = request.param
     return chosen
 
 
@@ -130,8 +151,8 @@ def host() -> Iterator[Place]:
 
 
 @pytest.fixture
-def session(backend: Backend, host: Place) -> Iterator[Session]:
-    with launched(backend, host) as made:
+def session(kind: Kind, host: Place) -> Iterator[Session]:
+    with launched(kind, host) as made:
         yield made
 
 
@@ -470,7 +491,7 @@ def count(path: Path) -> int:
     return int(path.read_text()) if path.exists() else 0
 
 
-def test_suspended_processes_stand_still(session: Session, backend: Backend) -> None:
+def test_suspended_processes_stand_still(session: Session, kind: Kind) -> None:
     """Meanwhile another wrap counts on."""
     counter = session.place.worktree / "counter"
     execution = session.sh(f"{COUNTER.format(name='counter')} & " + COUNTER.format(name="second"))
@@ -478,7 +499,7 @@ def test_suspended_processes_stand_still(session: Session, backend: Backend) -> 
         pass
     session.backend.suspend(session.running)
     stands = [count(session.place.worktree / name) for name in ("counter", "second")]
-    with place_of(PEOPLE[0]) as elsewhere, launched(backend, elsewhere) as other:
+    with place_of(PEOPLE[0]) as elsewhere, launched(kind, elsewhere) as other:
         assert other.run(CLOCK.format(name="clock"), "100").code == 0
         assert count(elsewhere.worktree / "clock") == 100
     assert [count(session.place.worktree / name) for name in ("counter", "second")] == stands
@@ -576,11 +597,11 @@ def test_destroy_frees_who_waits(session: Session) -> None:
     assert sorted(map(str, found)) == ["137", "Exit(code=137)", "Ready()", "broken"]
 
 
-def test_nothing_is_left(backend: Backend, host: Place) -> None:
+def test_nothing_is_left(kind: Kind, host: Place) -> None:
     """No descriptor, no thread, no file, also of commands that nobody has read."""
     before = sorted(os.listdir("/dev/fd")), threading.active_count()
     for _ in range(2):
-        with launched(backend, host) as session:
+        with launched(kind, host) as session:
             session.sh("echo unread; exec sleep 1000")
             session.sh("echo unread; exit 1")
             session.run("echo read")
@@ -591,15 +612,16 @@ def test_nothing_is_left(backend: Backend, host: Place) -> None:
 LAUNCHER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
+from gateway.session import FileRules
 from sandbox.backends import BACKENDS
 from sandbox.backends.base import Command
 from sandbox.spec import SandboxBindMount, SandboxSpec
-name, work, state, home, *scripts = sys.argv[2:]
+name, rules, work, state, home, *scripts = sys.argv[2:]
 backend = next(backend for backend in BACKENDS if backend.name == name)
 bind = SandboxBindMount(work, work)
 running = backend.launch(SandboxSpec(
-    "s", "w", "", (bind,), home=state + "/workspaces/w/home", state_dir=state, user_home=home,
-    search_path="/usr/bin:/bin", git_config="[user]\\n\\tname = x\\n",
+    "s", "w", "", (bind,), home=os.path.join(state, "workspaces/w/home"), state_dir=state, user_home=home,
+    search_path="/usr/bin:/bin", git_config="[user]\\n\\tname = x\\n", file_rules=FileRules(rules),
 ))
 executions = [backend.exec(running, Command(("sh", "-c", script), {"PATH": "/usr/bin:/bin"})) for script in scripts]
 print(running.inside.git_config, flush=True)
@@ -608,13 +630,21 @@ executions[0].wait()
 
 
 @pytest.mark.parametrize("suspended", [False, True], ids=["active", "suspended"])
-def test_killed_launcher_leaves_nothing(backend: Backend, host: Place, suspended: bool) -> None:
+def test_killed_launcher_leaves_nothing(kind: Kind, host: Place, suspended: bool) -> None:
     """No process, and none of its files: the kernel tells the other end."""
     running, left = host.worktree / "running", host.worktree / "left"
     for pipe in (running, left):
         os.mkfifo(pipe)
     scripts = [hold(running), BACKGROUND["a session of its own"].format(holder=hold(left)) + " exit 0"]
-    words = (str(SOURCES), backend.name, str(host.worktree), str(host.state), str(host.home), *scripts)
+    words = (
+        str(SOURCES),
+        kind.backend.name,
+        str(kind.rules),
+        str(host.worktree),
+        str(host.state),
+        str(host.home),
+        *scripts,
+    )
     suspend = "backend.suspend(running)\nprint(flush=True)\nexecutions[0].wait()" if suspended else ""
     script = LAUNCHER.replace("executions[0].wait()", "input()\n" + suspend + "\nexecutions[0].wait()")
     with subprocess.Popen(
@@ -732,6 +762,11 @@ def test_tool_that_runs_shell_commands(session: Session) -> None:
         (("true",), {"set": {"": "c"}}),
         (("true",), {"foreground": True}),
         (("true",), {"stdio": Stdio.INHERIT, "stdin": b""}),
+        (("true",), {"workdir": "relative"}),
+        (("true",), {"timeout": 0}),
+        (("true",), {"timeout": -1.0}),
+        (("true",), {"timeout": float("nan")}),
+        (("true",), {"timeout": float("inf")}),
     ],
 )
 def test_command_that_cannot_be_run(session: Session, argv: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -742,11 +777,11 @@ def test_command_that_cannot_be_run(session: Session, argv: tuple[str, ...], opt
     assert session.run("exit 6").code == 6
 
 
-def test_foreground_is_alone(session: Session, backend: Backend, host: Place) -> None:
+def test_foreground_is_alone(session: Session, kind: Kind, host: Place) -> None:
     session.run("true")
     with pytest.raises(GatewayError, match="alone"):
         session.sh("true", stdio=Stdio.INHERIT, foreground=True)
-    with launched(backend, host) as other:
+    with launched(kind, host) as other:
         execution = other.sh("exit 3", stdio=Stdio.INHERIT, foreground=True)
         for foreground in (True, False):
             with pytest.raises(GatewayError, match="alone"):

@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ import pytest
 
 from sandbox.backends.base import BUFFERED
 from sandbox.backends.execution import MOST_WAITING, PIECE, Attended, Streams, Surroundings
-from sandbox.events import Cause, Exit, Killed, SandboxEvent, Stderr, Stdout, Violation
+from sandbox.events import Cause, Exit, Killed, SandboxEvent, SandboxViolation, Stderr, Stdout, Violation
 from sandbox.memory import OomWatch, oom_kills
 from tests.sandbox.wrapping import PATIENCE
 
@@ -47,13 +47,16 @@ def played(
     timeout: float | None = None,
     wrapped: bool = True,
     oom: OomWatch | None = None,
+    tell: Callable[[SandboxEvent], None] | None = None,
 ) -> Iterator[tuple[Attended, Played]]:
     """A command that the test plays; in the end nothing of it is left open."""
     before = sorted(os.listdir("/dev/fd"))
     ours, theirs = socket.socketpair()
     (stdin_end, stdin_write), (stdout, stdout_end), (stderr, stderr_end) = os.pipe(), os.pipe(), os.pipe()
     play = Played(theirs, stdin_end, stdout_end, stderr_end)
-    surroundings = Surroundings(wrapped, play.told.append, play.given_up.append, lambda: play.suspended)
+    surroundings = Surroundings(
+        wrapped, tell or play.told.append, play.given_up.append, lambda: play.suspended
+    )
     streams = Streams(stdin_write, stdout, stderr)
     execution = Attended(ours, os.getpid(), streams, stdin, timeout, surroundings, oom or OomWatch())
     yield execution, play
@@ -318,3 +321,23 @@ def test_stdout_tells_of_no_refusals_and_neither_does_what_is_not_wrapped() -> N
         os.write(play.stderr, LINE)
         play.end()
         assert list(execution) == [Stderr(LINE), Exit(0)]
+
+
+def test_callback_that_fails_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be told must not go on, and nobody waits for it."""
+    failures: list[str] = []
+    monkeypatch.setattr("threading.excepthook", lambda raised: failures.append(str(raised.exc_value)))
+
+    def refuse(event: SandboxEvent) -> None:
+        raise OSError("the log is full")
+
+    with played(tell=refuse) as (execution, play):
+        os.write(play.stderr, LINE)
+        assert play.control.recv(1) == b""
+        assert list(execution) == [
+            Stderr(LINE),
+            Violation(SandboxViolation("file-write-create", "/x", LINE.decode().strip())),
+            Killed(Cause.MANUAL),
+            Exit(137),
+        ]
+    assert failures == ["the log is full"]

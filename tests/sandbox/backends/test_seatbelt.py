@@ -46,7 +46,7 @@ class Mac:
         state = self.place.state
         spec = SandboxSpec(
             "session", "default", "", (SandboxBindMount(work, work),), state_dir=str(state),
-            home=f"{state}/workspaces/default/home", user_home=str(self.place.home), search_path="/usr/bin:/bin",
+            home=str(state / "workspaces/default/home"), user_home=str(self.place.home), search_path="/usr/bin:/bin",
         )  # fmt: skip
         return replace(spec, **changes)  # type: ignore[arg-type]  # names and values are those of the fields
 
@@ -273,9 +273,10 @@ from sandbox.spec import SandboxBindMount, SandboxSpec
 program, work, state, home = sys.argv[2:]
 backend = Seatbelt("darwin", program, (program, "log"))
 bind = SandboxBindMount(work, work)
-running = backend.launch(SandboxSpec("s", "w", "", (bind,), home=state + "/workspaces/w/home", state_dir=state,
-    user_home=home, search_path="/usr/bin:/bin"))
-backend.exec(running, Command(("sh", "-c", "exec 9>held; echo held >&9; exec sleep 1000"), {"PATH": "/usr/bin:/bin"}))
+running = backend.launch(SandboxSpec("s", "w", "", (bind,), home=os.path.join(state, "workspaces/w/home"),
+    state_dir=state, user_home=home, search_path="/usr/bin:/bin"))
+script = "exec 9>held; echo held >&9; exec sleep 1000"
+backend.exec(running, Command(("sh", "-c", script), {"PATH": "/usr/bin:/bin"}))
 print(os.path.dirname(running.inside.tmpdir), flush=True)
 input()
 """
@@ -297,17 +298,19 @@ def test_killed_launcher_leaves_nothing(mac: Mac) -> None:
     ) as process:  # fmt: skip
         assert process.stdout is not None
         folder = process.stdout.readline().strip()
-        end = os.open(pipe, os.O_RDONLY)
-        assert os.read(end, 5) == b"held\n"
+        readers = _readers(mac.programs)
+        end = os.open(pipe, os.O_RDONLY) if folder else -1
+        held = os.read(end, 5) if folder else b""
         process.kill()
+    assert held == b"held\n"
+    assert readers
     assert os.read(end, 1) == b""
     os.close(end)
-    assert folder
     while os.path.exists(folder) or _readers(mac.programs):
         pass
 
 
 def _readers(programs: Path) -> list[str]:
-    """Processes that play the log."""
-    listing = subprocess.run(("ps", "-axo", "args"), capture_output=True, text=True, check=True)
-    return [line for line in listing.stdout.splitlines() if str(programs) in line]
+    """The process that plays the log, and the one that ends it."""
+    listing = subprocess.run(("ps", "-axww", "-o", "args"), capture_output=True, text=True, check=True)
+    return [line for line in listing.stdout.splitlines() if f"{programs}/sandbox-exec log stream" in line]

@@ -1,6 +1,7 @@
 """What all wraps share and test_contract.py does not reach: a wrap whose first process dies, and what races."""
 
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -30,6 +31,25 @@ def wrap(folder: Path, told: list[SandboxEvent] | None = None) -> Iterator[Hoste
         yield running
     finally:
         running.destroy()
+
+
+@contextmanager
+def room_for(count: int) -> Iterator[None]:
+    """No more than so many descriptors can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    held: list[int] = []
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        for _ in range(count):
+            os.close(held.pop())
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def sleep(*options: str) -> Command:
@@ -69,6 +89,26 @@ def test_foreground_that_cannot_be_started(tmp_path: Path) -> None:
         assert running._child.wait(60) is not None
         with pytest.raises(GatewayError):
             running.exec(Command(("true",), VARIABLES, stdio=Stdio.INHERIT, foreground=True))
+
+
+def test_streams_that_cannot_be_opened(tmp_path: Path) -> None:
+    """The caller's own are closed, or there are no descriptors left: the wrap goes on."""
+    inherits = Command(("true",), VARIABLES, stdio=Stdio.INHERIT)
+    with wrap(tmp_path) as running:
+        kept = os.dup(0)
+        os.close(0)
+        try:
+            with pytest.raises(GatewayError, match="streams cannot be opened"):
+                running.exec(inherits)
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+        before = sorted(os.listdir("/dev/fd"))
+        for room in range(8):
+            with room_for(room), pytest.raises(GatewayError, match="streams cannot be opened"):
+                running.exec(sleep())
+        assert sorted(os.listdir("/dev/fd")) == before
+        assert list(running.exec(Command(("sh", "-c", "exit 3"), VARIABLES))) == [Exit(3)]
 
 
 def test_commands_that_are_over_are_forgotten(tmp_path: Path) -> None:

@@ -31,15 +31,15 @@ def host() -> Iterator[Path]:
     root = Path(f"/tmp/{os.getpid()}{time.monotonic_ns()}")
     root.mkdir(mode=0o700)
     try:
-        for repository in ("work", "work/vendor/lib"):
+        for repository in ("tree", "tree/vendor/lib"):
             for part in ("objects", "refs", "hooks"):
                 (root / repository / ".git" / part).mkdir(parents=True)
             (root / repository / ".git/HEAD").write_text("ref: refs/heads/main\n")
-        for folder in ("work/docs", "work/.venv/bin", "checkout", "claude", "home"):
+        for folder in ("tree/docs", "tree/.venv/bin", "checkout", "claude", "home"):
             (root / folder).mkdir(parents=True)
-        (root / "work/.venv/pyvenv.cfg").write_text("home = /usr/bin\n")
-        (root / "work/.venv/bin/pytest").write_text("#!/bin/sh\n")
-        (root / "work/.venv/bin/pytest").chmod(0o755)
+        (root / "tree/.venv/pyvenv.cfg").write_text("home = /usr/bin\n")
+        (root / "tree/.venv/bin/pytest").write_text("#!/bin/sh\n")
+        (root / "tree/.venv/bin/pytest").chmod(0o755)
         yield root
     finally:
         shutil.rmtree(root)
@@ -53,19 +53,19 @@ def spec_of(root: Path, name: str) -> SandboxSpec:
         "default",
         "",
         tuple(SandboxBindMount(path, path, read_only) for path, read_only in (
-            (f"{root}/work", False), (f"{root}/work/docs", True),
+            (f"{root}/tree", False), (f"{root}/tree/docs", True),
         )),
-        protected_paths=(f"{root}/checkout", f"{root}/work/vendor/main"),
+        protected_paths=(f"{root}/checkout", f"{root}/tree/vendor/main"),
         runner_state_dirs=(f"{root}/claude",),
-        exec_grant_roots=(f"{root}/work/tools",),
-        home=f"{state}/workspaces/default/home",
+        exec_grant_roots=(f"{root}/tree/tools",),
+        home=os.path.join(state, "workspaces/default/home"),
         state_dir=state,
         runtime_dir=f"{state}/run",
         user_home=f"{root}/home",
-        command=(f"{root}/work/.venv/bin/pytest",),
+        command=(f"{root}/tree/.venv/bin/pytest",),
         search_path="/usr/bin:/bin",
         deny_write=("*.tfstate", "*/deploy/*.tf"),
-        allow_write=("test.pem", f"{root}/work/fixtures/*"),
+        allow_write=("test.pem", f"{root}/tree/fixtures/*"),
         deny_read=("*.kdbx",),
     )  # fmt: skip
     if name == "terminal":
@@ -76,7 +76,7 @@ def spec_of(root: Path, name: str) -> SandboxSpec:
 def make(name: str) -> str:
     """One profile's text."""
     with host() as root:
-        (root / "work/tools").mkdir()
+        (root / "tree/tools").mkdir()
         spec = spec_of(root, name)
         home = spec.user_home
         # The places of this user alone: those of whoever runs this are not for a file that everybody compares with.

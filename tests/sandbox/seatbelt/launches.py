@@ -16,7 +16,7 @@ from sandbox.seatbelt.services import DANGEROUS_PROGRAMS, DEVICES
 from sandbox.seatbelt.spelling import spell
 
 STATE = "/Users/me/.local/state/agent-gateway"
-HOME = f"{STATE}/workspaces/default/home"
+HOME = "/".join((STATE, "workspaces/default/home"))
 WORK = "/tmp/work"
 ALIASES = ((WORK, "/Users/me/project"),)
 

@@ -165,14 +165,15 @@ def test_both_processes_end_with_whoever_reads_them(tmp_path: Path) -> None:
     root, mark = str(Path(__file__).resolve().parents[3]), str(tmp_path)
     with subprocess.Popen((sys.executable, "-c", READER, root, TAG, mark), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"True\n"
-        assert _named(mark)
+        said, running = process.stdout.readline(), _named(mark)
         process.kill()
+    assert said == b"True\n"
+    assert running
     end = time.monotonic() + PATIENCE
     while _named(mark):
         assert time.monotonic() < end
 
 
 def _named(mark: str) -> list[str]:
-    listing = subprocess.run(("ps", "-axo", "args"), capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(("ps", "-axww", "-o", "args"), capture_output=True, text=True, check=True).stdout
     return [one for one in listing.splitlines() if mark in one]

@@ -24,7 +24,7 @@ from tests.sandbox.seatbelt.launches import CHAT, CONFIGURED, POLICIES, TERMINAL
 TAG = "agent-gateway-0123456789abcdef"
 PORTS = (49152, 49153, 49154)
 # Paths for each policy; every one is asked about in seven operations, as a file and as a directory.
-PATHS = 1_000
+PATHS = 700
 
 
 def text_of(policy: FilePolicy) -> str:

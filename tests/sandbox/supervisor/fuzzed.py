@@ -57,7 +57,9 @@ class Fuzz:
             case 6:
                 return b"/proc/thread-self/root" + HOME + b"/" + name
             case 7:
-                return self.random.choice((b"", b".", b"..", b"/", b"d/.", b"d/..", b"no/thing", b"n" * 256, b"x/" * 2100))
+                return self.random.choice(
+                    (b"", b".", b"..", b"/", b"d/.", b"d/..", b"no/thing", b"n" * 256, b"x/" * 2100)
+                )
             case 8 if self.open:
                 return b"/proc/self/fd/%d" % self.random.choice(self.open)
             case 9 if self.open:
@@ -117,7 +119,9 @@ class Fuzz:
         return ""
 
     def symlinks(self) -> object:
-        target = self.random.choice((b"a", b"d", b"d/a", b"../d", HOME + b"/b", b"no", b"l", b"m", b".", b"/proc/self/cwd/d", b"p"))
+        target = self.random.choice(
+            (b"a", b"d", b"d/a", b"../d", HOME + b"/b", b"no", b"l", b"m", b".", b"/proc/self/cwd/d", b"p")
+        )
         _call(libc.symlinkat, target, self.folder(), self.path())
         return ""
 

@@ -1,4 +1,4 @@
-"""What the supervisor's tests share: a command in a small wrap with the door (`tests/sandbox/guarded.py`), as a person."""
+"""What the supervisor's tests share: a command in a small wrap with the door (`guarded.py`), run as a person."""
 
 import json
 import os
@@ -89,7 +89,13 @@ class Ground:
         """Runs argv inside; `what` is guarded.py's."""
         command, violations = self.command(argv, **what)
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False, env={"PATH": "/usr/bin:/bin"}
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            env={"PATH": "/usr/bin:/bin"},
         )
         told = violations.read_text().splitlines() if violations.exists() else []
         return Outcome(done.returncode, done.stdout, done.stderr, [tuple(json.loads(line)) for line in told])

@@ -19,13 +19,17 @@ class Repository:
         for more in (("init", "-q", "-b", "main"), ("commit", "-q", "--allow-empty", "-m", "first"),
                      ("config", "remote.origin.url", "https://forge.test/a/b"),
                      ("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")):  # fmt: skip
-            subprocess.run((*run, *more), check=True, env={"PATH": os.environ["PATH"], "HOME": str(ground.root)})
+            subprocess.run(
+                (*run, *more), check=True, env={"PATH": os.environ["PATH"], "HOME": str(ground.root)}
+            )
         self.folder = ground.root / ".git"
         self.config = self.folder / "config"
 
     def sh(self, script: str) -> Outcome:
         sealed = [str(self.folder / name) for name in ("hooks", "commondir", "gitdir", "config.worktree")]
-        return self.ground.sh(f"export HOME=/var/tmp; {script}", sealed=sealed, git_configs=[str(self.config)])
+        return self.ground.sh(
+            f"export HOME=/var/tmp; {script}", sealed=sealed, git_configs=[str(self.config)]
+        )
 
 
 @pytest.fixture(params=PEOPLE)
@@ -36,12 +40,18 @@ def repository(request: pytest.FixtureRequest) -> Iterator[Repository]:
 
 def test_harmless_changes_are_made(repository: Repository) -> None:
     before = repository.config.stat()
-    done = repository.sh("git checkout -q -b x --track && git config branch.x.description words && git branch -m x y")
+    done = repository.sh(
+        "git checkout -q -b x --track && git config branch.x.description words && git branch -m x y"
+    )
     assert (done.code, done.err) == (0, "")
     text = repository.config.read_text()
     assert '[branch "y"]' in text and "description = words" in text and "hooksPath" not in text
     after = repository.config.stat()
-    assert (after.st_mode, after.st_uid, after.st_nlink) == (before.st_mode, repository.folder.stat().st_uid, 1)
+    assert (after.st_mode, after.st_uid, after.st_nlink) == (
+        before.st_mode,
+        repository.folder.stat().st_uid,
+        1,
+    )
     assert sorted(path.name for path in repository.folder.iterdir() if "config" in path.name) == ["config"]
 
 
@@ -63,9 +73,12 @@ def test_others_are_refused_with_the_reason(repository: Repository, setting: str
 def test_no_other_way_leads_to_it(repository: Repository) -> None:
     before = repository.config.read_bytes()
     done = repository.sh(
-        "cd .git; echo x > config; echo x >> config; mv config away; ln config twin; ln -s config alias; ln -sf x config;"
-        "ln -f HEAD config; cp HEAD config; mkfifo config; mkdir config; rm -rf config.lock; mkfifo config.lock; mv -f config.lock config;"
-        "rm -f config.lock; ln -s HEAD config.lock; mv -f config.lock config; rm config.lock; mkdir config.lock; mv -fT config.lock config;"
+        "cd .git; echo x > config; echo x >> config; mv config away; ln config twin; ln -s config alias;"
+        "ln -sf x config;"
+        "ln -f HEAD config; cp HEAD config; mkfifo config; mkdir config; rm -rf config.lock;"
+        "mkfifo config.lock; mv -f config.lock config;"
+        "rm -f config.lock; ln -s HEAD config.lock; mv -f config.lock config; rm config.lock;"
+        "mkdir config.lock; mv -fT config.lock config;"
         "rmdir config.lock; head -c 2000000 /dev/zero > config.lock; mv -f config.lock config; cd ..; mv .git x"
     )
     assert repository.config.read_bytes() == before
@@ -79,8 +92,9 @@ text = open(".git/config").read()
 lock = os.open(".git/config.lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
 os.write(lock, (text + '[branch "z"]\n\tremote = origin\n').encode())
 os.rename(".git/config.lock", ".git/config")
-for write in (lambda: os.write(lock, b"[core]\n\thooksPath = /evil\n"),
-              lambda: os.write(os.open(f"/proc/self/fd/{lock}", os.O_WRONLY | os.O_APPEND), b"[core]\n\thooksPath = /evil\n")):
+evil = b"[core]\n\thooksPath = /evil\n"
+for write in (lambda: os.write(lock, evil),
+              lambda: os.write(os.open(f"/proc/self/fd/{lock}", os.O_WRONLY | os.O_APPEND), evil)):
     try:
         write()
     except OSError as error:
@@ -98,14 +112,19 @@ def test_kept_descriptor_is_of_another_file(repository: Repository) -> None:
 
 def test_another_repository_is_its_own(repository: Repository) -> None:
     done = repository.sh(
-        "git clone -q . copy && git -C copy config core.hooksPath /var/tmp && git init -q new && git -C new config alias.x y"
+        "git clone -q . copy && git -C copy config core.hooksPath /var/tmp && git init -q new"
+        " && git -C new config alias.x y"
         " && git worktree add -q tree -b t && git -C tree status --short"
     )
     assert (done.code, done.err) == (0, "")
 
 
 def test_missing_configuration_may_come_back_harmlessly(repository: Repository) -> None:
-    done = repository.sh("rm .git/config; printf '[branch \"m\"]\\n\\tmerge = refs/heads/m\\n' > l; mv l .git/config; cat .git/config")
+    done = repository.sh(
+        "rm .git/config; printf '[branch \"m\"]\\n\\tmerge = refs/heads/m\\n' > l; mv l .git/config; cat .git/config"
+    )
     assert "merge = refs/heads/m" in done.out
-    done = repository.sh("rm .git/config; printf '[core]\\n\\thooksPath = x\\n' > l; mv l .git/config; ls .git")
+    done = repository.sh(
+        "rm .git/config; printf '[core]\\n\\thooksPath = x\\n' > l; mv l .git/config; ls .git"
+    )
     assert "config" not in done.out.split()

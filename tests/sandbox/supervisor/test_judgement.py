@@ -20,7 +20,12 @@ RULES = DoorRules(
     writable=("/srv/work", "/tmp/other", "/srv/odd.key"),
     private=("/dev", "/proc", "/var/tmp"),
     own=("/tmp",),
-    sealed=("/srv/work/.git/hooks", "/srv/work/.git/commondir", "/srv/work/deep/down/kept", "/srv/work/sub/.git/hooks"),
+    sealed=(
+        "/srv/work/.git/hooks",
+        "/srv/work/.git/commondir",
+        "/srv/work/deep/down/kept",
+        "/srv/work/sub/.git/hooks",
+    ),
     git_configs=("/srv/work/.git/config", "/srv/work/bare/config"),
     sockets=("/srv/work/listed.sock",),
     deny_write=("*.secret",),

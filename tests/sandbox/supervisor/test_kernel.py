@@ -55,7 +55,9 @@ def test_rename_with_flags(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
 
 
-@pytest.mark.parametrize(("path", "is_proc"), [("/proc", True), ("/proc/self/status", True), ("/", False), ("/dev/null", False)])
+@pytest.mark.parametrize(
+    ("path", "is_proc"), [("/proc", True), ("/proc/self/status", True), ("/", False), ("/dev/null", False)]
+)
 def test_procfs_is_told_from_others(path: str, is_proc: bool) -> None:
     descriptor = os.open(path, os.O_PATH)
     try:
@@ -65,7 +67,11 @@ def test_procfs_is_told_from_others(path: str, is_proc: bool) -> None:
 
 
 def test_sockets() -> None:
-    with socket.socket(socket.AF_UNIX) as local, socket.socket(socket.AF_INET) as inet, open("/dev/null") as file:
+    with (
+        socket.socket(socket.AF_UNIX) as local,
+        socket.socket(socket.AF_INET) as inet,
+        open("/dev/null") as file,
+    ):
         assert kernel.socket_domain(local.fileno()) == socket.AF_UNIX
         assert kernel.socket_domain(inet.fileno()) == socket.AF_INET
         with pytest.raises(OSError) as refused:
@@ -104,7 +110,9 @@ print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith
 
 
 def test_capabilities_are_given_up_for_good() -> None:
-    told = subprocess.run((PYTHON, "-I", "-S", "-c", DROP, str(SOURCES)), capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        (PYTHON, "-I", "-S", "-c", DROP, str(SOURCES)), capture_output=True, text=True, check=True
+    )
     inherited, permitted, effective, bounding, ambient, no_new = told.stdout.split()
     assert {inherited, permitted, effective, ambient} == {"0" * 16}
     assert bounding == "0" * 16 or os.geteuid() != 0

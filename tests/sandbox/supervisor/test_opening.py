@@ -9,6 +9,7 @@ import pytest
 from tests.sandbox.supervisor.supervised import TRY, Ground, ground_of, tried
 from tests.sandbox.wrapping import PATIENCE, PEOPLE
 
+
 @pytest.fixture(params=PEOPLE)
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     with ground_of(request.param) as found:
@@ -57,7 +58,14 @@ t("outside", lambda: put("/usr/x"))
     assert seen.pop("outside") == "EROFS"
     assert set(seen.values()) == {"ok"}
     assert (ground.root / ".env").read_text() == "secret"
-    assert sorted(path.name for path in ground.root.iterdir()) == [".env", ".env.example", "a", "d", "link.txt", "new-link"]
+    assert sorted(path.name for path in ground.root.iterdir()) == [
+        ".env",
+        ".env.example",
+        "a",
+        "d",
+        "link.txt",
+        "new-link",
+    ]
 
 
 def test_descriptors_are_as_without_the_door(ground: Ground) -> None:
@@ -103,7 +111,8 @@ def test_pipes_are_waited_for_and_hold_nobody_up(ground: Ground) -> None:
     done = ground.sh(
         "mkfifo p q; (echo one > p; echo two > q) & echo other > f; cat f p q;"
         "mkfifo r; sh -c 'echo never > r' & writer=$!; kill $writer; wait $writer;"
-        "echo after > g; cat g; python3 -c 'import os; os.open(\"r\", os.O_WRONLY | os.O_NONBLOCK)' 2>&1 | grep -o 'Errno 6'"
+        "echo after > g; cat g;"
+        "python3 -c 'import os; os.open(\"r\", os.O_WRONLY | os.O_NONBLOCK)' 2>&1 | grep -o 'Errno 6'"
     )
     assert (done.code, done.out.split()) == (0, ["other", "one", "two", "after", "Errno", "6"])
 
@@ -121,7 +130,9 @@ def test_standard_streams_that_are_devices_of_the_host(ground: Ground) -> None:
     """They are no mount inside, so the wall does not know them: a copy of the caller's own descriptor does."""
     command, _ = ground.command(["/bin/sh", "-c", "echo a > /dev/stdout && echo b > /proc/self/fd/1"])
     with open("/dev/null", "r+b") as null:
-        done = subprocess.run(command, stdin=null, stdout=null, stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
+        done = subprocess.run(
+            command, stdin=null, stdout=null, stderr=subprocess.PIPE, check=False, timeout=PATIENCE
+        )
     assert (done.returncode, done.stderr) == (0, b"")
     command, _ = ground.command(["/bin/sh", "-c", "echo a > /dev/stdin"])
     with open("/dev/null", "rb") as null:

@@ -27,7 +27,8 @@ def resolver(tracees: Tracees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name, target in (
         ("l", "d"), ("up", "d/e/.."), ("absolute", str(tree / "d")), ("chain", "l"), ("d/back", "../d/e"),
         ("cwd", "/proc/self/cwd/d"), ("thread", "/proc/thread-self/cwd"), ("dangling", "no/where"), ("loop", "loop"),
-        ("one", "two"), ("two", "one"), ("tofile", "file"), ("slash", "d/"), ("root", "/"), ("above", "../../../../../../.."),
+        ("one", "two"), ("two", "one"), ("tofile", "file"), ("slash", "d/"), ("root", "/"),
+        ("above", "../../../../../../.."),
     ):  # fmt: skip
         (tree / name).symlink_to(target)
     monkeypatch.chdir(tree)
@@ -38,7 +39,8 @@ def resolver(tracees: Tracees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 FOLDERS = (
     "d", "d/", "./d", "d/e/f", "d//e///f", "d/e/..", "d/e/../e/f/../..", "l", "l/e", "chain/e/f", "absolute/e",
-    "up/e", "d/back/f", "cwd", "cwd/e", "thread/d", "slash/e", "root", "root/proc/self/cwd/d", "above/etc", "/", "/..", "/../..",
+    "up/e", "d/back/f", "cwd", "cwd/e", "thread/d", "slash/e", "root", "root/proc/self/cwd/d", "above/etc", "/",
+    "/..", "/../..",
     "/proc/self/cwd", "/proc/self/root/etc", "/proc/thread-self/cwd/d", "/dev/fd/../cwd/d", "..", "../..", ".",
     "/proc/self/fd", "/proc/self/task", "/proc/mounts/..", "/proc/self/cwd/l/e",
 )  # fmt: skip
@@ -139,7 +141,11 @@ def test_links_are_followed_one_by_one(resolver: Resolver) -> None:
 def test_magic_links_give_what_they_are_open_on(resolver: Resolver) -> None:
     file = os.open("file", os.O_RDONLY)
     try:
-        for path in (f"/proc/self/fd/{file}", f"/proc/{os.getpid()}/fd/{file}", f"/proc/thread-self/fd/{file}"):
+        for path in (
+            f"/proc/self/fd/{file}",
+            f"/proc/{os.getpid()}/fd/{file}",
+            f"/proc/thread-self/fd/{file}",
+        ):
             found = resolver.follow(resolver.place(AT_FDCWD, path.encode()))
             assert isinstance(found, int) and os.path.samestat(os.fstat(found), os.stat("file"))
         found = resolver.follow(resolver.place(AT_FDCWD, b"/proc/self"))

@@ -53,7 +53,10 @@ def test_unknown_lists_are_refused() -> None:
         DoorRules(canary=CANARY, readable=("/",))
 
 
-@pytest.mark.parametrize("canary", ["", "0" * (CANARY_DIGITS - 1), "0" * (CANARY_DIGITS + 1), "x" * CANARY_DIGITS, "../" + "0" * 13])
+@pytest.mark.parametrize(
+    "canary",
+    ["", "0" * (CANARY_DIGITS - 1), "0" * (CANARY_DIGITS + 1), "x" * CANARY_DIGITS, "../" + "0" * 13],
+)
 def test_canary_is_sixteen_digits(canary: str) -> None:
     with pytest.raises(RulesError, match="canary"):
         DoorRules(canary=canary).pack()

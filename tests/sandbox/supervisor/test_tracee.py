@@ -5,7 +5,7 @@ import errno
 import mmap
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -87,13 +87,19 @@ def test_end_of_memory(ourselves: Tracee) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    start = libc.mmap(None, 8192, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    start = libc.mmap(
+        None, 8192, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
+    )
     libc.munmap(start + 4096, 4096)
     ctypes.memmove(start + 4096 - 5, b"name\0", 5)
     assert ourselves.read_path(start + 4096 - 5) == b"name"
     assert ourselves.read(start + 4096 - 5, 5) == b"name\0"
     ctypes.memmove(start + 4096 - 5, b"names", 5)
-    for read in (lambda: ourselves.read_path(start + 4096 - 5), lambda: ourselves.read(start + 4096 - 5, 6)):
+    reads: tuple[Callable[[], bytes], ...] = (
+        lambda: ourselves.read_path(start + 4096 - 5),
+        lambda: ourselves.read(start + 4096 - 5, 6),
+    )
+    for read in reads:
         with pytest.raises(OSError) as refused:
             read()
         assert refused.value.errno == errno.EFAULT
@@ -126,13 +132,14 @@ def test_one_that_is_gone_is_noticed(tracees: Tracees) -> None:
     assert tracee.is_alive()
     child.communicate()
     assert not tracee.is_alive()
-    for look in (
+    looks: tuple[Callable[[], object], ...] = (
         tracee.working_directory,
         tracee.status,
         lambda: tracee.descriptor(0),
         lambda: tracee.read_path(4096),
         lambda: tracees.wear_mask(tracee),
-    ):
+    )
+    for look in looks:
         with pytest.raises(Stale):
             look()
     tracees.forget(child.pid)

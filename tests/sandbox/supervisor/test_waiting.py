@@ -1,5 +1,7 @@
 """Calls that wait: tried again at growing intervals, for as long as it takes, and never more than a bound."""
 
+from itertools import pairwise
+
 import pytest
 
 from sandbox.supervisor.waiting import LONGEST, SHORTEST, WAITING_LIMIT, WaitingRoom
@@ -32,7 +34,7 @@ def test_intervals_grow_up_to_the_longest() -> None:
         room.try_again(now)
     assert intervals[0] == pytest.approx(SHORTEST)
     assert intervals[-1] == pytest.approx(LONGEST)
-    assert all(one <= two + 1e-9 for one, two in zip(intervals, intervals[1:], strict=False))
+    assert all(one <= two + 1e-9 for one, two in pairwise(intervals))
 
 
 def test_one_that_is_over_leaves_the_others() -> None:
