@@ -10,7 +10,7 @@ from gateway.config.values import DEFAULT_WORKSPACE, Worktree
 from gateway.errors import GatewayError, UsageError
 from gateway.session import Mode, Profile
 from sandbox.env import refuse_name
-from sandbox.terminal_env import refuse_terminal_name
+from sandbox.terminal.environment import refuse_terminal_name
 
 # Names that stand in records, paths and the environment.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

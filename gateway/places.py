@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.config.values import DEFAULT_WORKSPACE
 from gateway.errors import GatewayError, UsageError
-from sandbox.gitdir import is_git_directory
+from sandbox.git.directory import is_git_directory
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 

@@ -24,11 +24,11 @@ from gateway.wrap_spec import (
     with_managed_state,
     with_own_files,
 )
-from sandbox.agent_state import ManagedState, managed_state
+from sandbox.agents.sharing import SpaceFolders
+from sandbox.agents.state import ManagedState, managed_state
 from sandbox.backends import BACKENDS
 from sandbox.backends.base import Backend
 from sandbox.launch import NATIVE, Choice, WrapOptions, choose_backend
-from sandbox.sharing import SpaceFolders
 from sandbox.spec import SandboxSpec
 
 EXEC_GRANT_NOTE = "--exec-grant is for macOS: here programs in writable directories run anyway"

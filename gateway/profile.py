@@ -20,11 +20,11 @@ from sandbox.backends.seatbelt import NOTE as SEATBELT_NOTE
 from sandbox.launch import NATIVE
 from sandbox.layout import STUB
 from sandbox.mounts import plan_wrap
-from sandbox.probe import Probe
-from sandbox.probing import NOTE, find_bubblewrap
+from sandbox.probing.probe import Probe
+from sandbox.probing.trial import NOTE, find_bubblewrap
 from sandbox.seatbelt.plan import preview
 from sandbox.spec import SandboxSpec
-from sandbox.terminal_wrap import plan_terminal
+from sandbox.terminal.wrap import plan_terminal
 
 SOCAT_NOTE = "bridge: socat: run also binds the bridge's sockets, and starts socat inside"
 

@@ -36,14 +36,14 @@ from gateway.signals import Signals
 from gateway.talk import log_to_stderr
 from gateway.terminal import find_group, terminal_kept
 from gateway.violations import Violations
+from sandbox.agents.seeding import seed
+from sandbox.agents.sharing import make_space_folders
 from sandbox.backends.base import Running
 from sandbox.env import Environment, build_environment
 from sandbox.events import SandboxViolation
 from sandbox.filerules import FileRules
-from sandbox.seeding import seed
-from sandbox.sharing import make_space_folders
-from sandbox.terminal_env import terminal_environment
-from sandbox.tracked import ProtectedPaths
+from sandbox.git.tracked import ProtectedPaths
+from sandbox.terminal.environment import terminal_environment
 
 if TYPE_CHECKING:
     from gateway.api.agent import Malformed, Route

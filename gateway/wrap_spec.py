@@ -22,14 +22,14 @@ from gateway.places import (
     workspace_folder,
 )
 from gateway.session import Bridge, Mode, Profile
-from sandbox.agent_state import ManagedState
-from sandbox.gitconfig import Setting, git_config_text, read_user_settings
-from sandbox.github_host import GitHubHost, parse_github_url
+from sandbox.agents.sharing import SpaceFolders, overlay, space_folders
+from sandbox.agents.state import ManagedState
+from sandbox.git.github_host import GitHubHost, parse_github_url
+from sandbox.git.remotes import Remotes, find_aliases, read_remotes
+from sandbox.git.session import make_session_git
+from sandbox.git.settings import Setting, git_config_text, read_user_settings
 from sandbox.layout import system_folders
 from sandbox.places import within
-from sandbox.remotes import Remotes, find_aliases, read_remotes
-from sandbox.session_git import make_session_git
-from sandbox.sharing import SpaceFolders, overlay, space_folders
 from sandbox.spec import SandboxBindMount, SandboxSpec
 
 # The agent of a space whose run names none.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gateway.errors import GatewayError
 from gateway.session import Mode
-from sandbox.gitdir import find_git_directory
+from sandbox.git.directory import find_git_directory
 from sandbox.places import Guard, resolve_bind, within
 from sandbox.spec import SandboxSpec
 

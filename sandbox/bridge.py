@@ -22,11 +22,11 @@ from importlib import resources
 from gateway.errors import GatewayError
 from gateway.session import Bridge
 from sandbox.bridge_inside import BACKLOG, FOLDER, NAMES
-from sandbox.host_files import Host
 from sandbox.layout import OWN_FOLDER, SYSTEM_FOLDERS, DataFile
 from sandbox.mounts import WrapPlan
-from sandbox.probe import Probe
-from sandbox.probing import find_program, missing_programs
+from sandbox.probing.host_files import Host
+from sandbox.probing.probe import Probe
+from sandbox.probing.trial import find_program, missing_programs
 from sandbox.spec import SandboxSpec
 
 INSIDE = f"{OWN_FOLDER}/bridge_inside.py"

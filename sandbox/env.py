@@ -14,7 +14,7 @@ from fnmatch import translate
 from gateway.errors import UsageError
 from sandbox import variables as lists
 from sandbox.backends.base import Endpoints
-from sandbox.session_git import LOOPBACK, SessionGit, gateway_url, last_settings
+from sandbox.git.session import LOOPBACK, SessionGit, gateway_url, last_settings
 
 # Loopback literals and nothing else: whatever else is exempted from the proxies simply does not work inside.
 NO_PROXY = "localhost,127.0.0.1,::1"

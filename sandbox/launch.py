@@ -13,7 +13,7 @@ from gateway.session import Bridge, FileRules, Profile, SandboxStamp
 from sandbox.backends import BACKENDS
 from sandbox.backends.base import Backend
 from sandbox.bridge import probe_bridge
-from sandbox.probe import Probe
+from sandbox.probing.probe import Probe
 
 NATIVE, NONE, MICROVM = "native", "none", "microvm"
 # Names in stored settings of earlier products.

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from gateway.errors import GatewayError
 from sandbox.filerules import GIT_DENIED, LINKED_DENIED, UNSEARCHED_FOLDERS, NameRules
-from sandbox.gitdir import is_git_directory
+from sandbox.git.directory import is_git_directory
 from sandbox.places import within
 from sandbox.sockets import find_sockets, is_socket
 

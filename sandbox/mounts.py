@@ -15,6 +15,7 @@ from sandbox.binds import is_own_place, private_home, protected_paths, read_only
 from sandbox.etc_layout import EtcLayout
 from sandbox.filerules import FileRules as NameLists
 from sandbox.filerules import NameRules
+from sandbox.git.session import config_text
 from sandbox.governed import PRIVATE_MOUNTS, Governed, Ground
 from sandbox.layout import (
     GH_CONFIG,
@@ -30,7 +31,6 @@ from sandbox.masks import Mask, MaskKind, Search
 from sandbox.paths import path_inside
 from sandbox.places import guard, within
 from sandbox.quarantine import Known, remember
-from sandbox.session_git import config_text
 from sandbox.spec import SandboxSpec
 from sandbox.spec_checks import check_private, check_spec
 from sandbox.survey import Survey, Tools

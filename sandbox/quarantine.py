@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from sandbox.filerules import GIT_DENIED
-from sandbox.gitdir import is_git_directory
+from sandbox.git.directory import is_git_directory
 
 MARK = ".agent-gateway-quarantined-"
 # Names tried for what is moved aside, before one is drawn that nobody can have taken.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.session import Bridge, FileRules, Mode, ProcessGroup, Profile
-from sandbox.session_git import SessionGit
+from sandbox.git.session import SessionGit
 
 
 @dataclass(frozen=True, slots=True)

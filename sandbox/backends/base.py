@@ -7,7 +7,7 @@ from socket import socket
 from typing import Protocol
 
 from sandbox.events import SandboxEvent
-from sandbox.probe import Probe as Probe
+from sandbox.probing.probe import Probe as Probe
 from sandbox.quarantine import Finding
 from sandbox.spec import SandboxHandle, SandboxSpec
 

@@ -34,11 +34,11 @@ from sandbox.bridge import SocatBridge, open_bridge
 from sandbox.handover import Child, open_channel, read_complaint, still_open, take_listeners
 from sandbox.layout import CONNECT, CREDENTIAL, STUB
 from sandbox.mounts import GATEWAY_PORT, HTTP_PORT, SOCKS_PORT, WrapPlan, plan_wrap
-from sandbox.probing import find_bubblewrap, probe_bubblewrap
+from sandbox.probing.trial import find_bubblewrap, probe_bubblewrap
 from sandbox.quarantine import quarantine
 from sandbox.seccomp import build_filter
 from sandbox.spec import SandboxSpec
-from sandbox.terminal_wrap import plan_terminal
+from sandbox.terminal.wrap import plan_terminal
 from sandbox.verify import verify_mounts
 
 # Interpreter flags of the stub: isolated, no site, no environment, no bytecode.

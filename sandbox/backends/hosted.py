@@ -22,8 +22,8 @@ from gateway.session import Profile
 from sandbox.backends.base import LAUNCH_DEADLINE, TEARDOWN_DEADLINE, Command, Endpoints, Execution, Inside
 from sandbox.backends.life import Life
 from sandbox.backends.wrap import Parts, Wrap
+from sandbox.git.session import config_text
 from sandbox.handover import Child, open_channel, read_complaint
-from sandbox.session_git import config_text
 from sandbox.spec import SandboxSpec
 
 PYTHON_FLAGS = ("-I", "-S", "-E", "-B")

@@ -30,7 +30,7 @@ from sandbox.seatbelt.spelling import spell
 from sandbox.spec import SandboxSpec
 from sandbox.spec_checks import check_private, check_spec
 from sandbox.survey import Survey
-from sandbox.terminal_wrap import writable_binds
+from sandbox.terminal.wrap import writable_binds
 
 PROGRAM = "/usr/bin/sandbox-exec"
 # In the folder of a launch: where temporary files go, the home of a spec that has none, and the profile, which nobody

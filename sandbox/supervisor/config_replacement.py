@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-from sandbox.git_config_change import judge
+from sandbox.git.config_change import judge
 from sandbox.supervisor.call import Call
 from sandbox.supervisor.judgement import CREATE, Refused
 from sandbox.supervisor.resolution import Place

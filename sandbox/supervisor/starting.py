@@ -130,7 +130,7 @@ def _root() -> tuple[int, int]:
 
 
 def what_is_inherited() -> object:
-    """What this process would pass on to a new one: user, mask of file modes, filters, group, priority, limits, root."""
+    """What this process would pass on: user, mask of file modes, filters, group, priority, limits, root."""
     with open("/proc/self/status", "rb") as status:
         lines = [
             line

@@ -21,7 +21,7 @@ from sandbox.backends.base import Backend, Command, Running, Stdio
 from sandbox.bridge import probe_bridge
 from sandbox.launch import NATIVE, from_name
 from sandbox.layout import NAMESPACES
-from sandbox.probing import find_bubblewrap
+from sandbox.probing.trial import find_bubblewrap
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.bench.measures import MeasurementFailed, Results, Scale
 from tests.bench.subjects import Stage

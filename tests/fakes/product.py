@@ -28,9 +28,7 @@ REFUSED = "refused.test"
 
 BACKENDS = {"on": "native", "off": "none"}
 START_LINES = {
-    "on": re.compile(
-        r"agent sandbox ON \(.+: namespace isolation, no kernel boundary\)"
-    ),
+    "on": re.compile(r"agent sandbox ON \(.+: namespace isolation, no kernel boundary\)"),
     "off": re.compile(r"agent sandbox DISABLED by --sandbox off"),
 }
 CLOSING_LINE = re.compile(

@@ -115,7 +115,11 @@ def breaches(root: Path) -> list[str]:
 
 def is_unharmed(path: bytes) -> bool:
     """Whether this is one of the protected files that were there, with its content and its only name."""
-    if os.path.basename(path) not in (b".env", b"old.pem") or not os.path.isfile(path) or os.path.islink(path):
+    if (
+        os.path.basename(path) not in (b".env", b"old.pem")
+        or not os.path.isfile(path)
+        or os.path.islink(path)
+    ):
         return False
     with open(path, "rb") as file:
         return file.read() == SECRET and os.fstat(file.fileno()).st_nlink == 1

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from sandbox.confinement import encode_orders
 from sandbox.events import SandboxViolation
 from sandbox.layout import NAMESPACES
-from sandbox.probing import find_bubblewrap
+from sandbox.probing.trial import find_bubblewrap
 from sandbox.seccomp import build_filter
 from sandbox.supervisor.client import Supervisor
 from sandbox.supervisor.rules import DoorRules
@@ -73,6 +73,12 @@ def bubblewrap(roots: list[str]) -> list[str]:
     return [find_bubblewrap(), *NAMESPACES, "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", *mounts]
 
 
+def tell_ready(supervisor: Supervisor, file: str) -> None:
+    """Makes a file once the canary is over."""
+    supervisor.canary(PATIENCE)
+    Path(file).touch()
+
+
 def main(file: str) -> int:
     """Runs what the file describes."""
     what = json.loads(Path(file).read_text())
@@ -92,7 +98,7 @@ def main(file: str) -> int:
         one.close()
     os.close(orders)
     if "ready" in what:
-        threading.Thread(target=lambda: (supervisor.canary(PATIENCE), Path(what["ready"]).touch())).start()
+        threading.Thread(target=tell_ready, args=(supervisor, what["ready"])).start()
     code = supervisor.child.wait(PATIENCE)
     supervisor.close()
     if "violations" in what:

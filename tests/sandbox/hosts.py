@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbox.host_files import Host
+from sandbox.probing.host_files import Host
 
 # /proc/self/status of an ordinary process, and of one that may do everything.
 ORDINARY = "Name:\tpython\nCapEff:\t0000000000000000\nNoNewPrivs:\t0\nSeccomp:\t0\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sandbox.backends.base import Endpoints
 from sandbox.env import build_environment
-from sandbox.gitconfig import git_config_text, read_user_settings
-from sandbox.github_host import GITHUB_HOST, GitHubHost
-from sandbox.remotes import find_aliases, read_remotes
-from sandbox.session_git import config_text, make_session_git
+from sandbox.git.github_host import GITHUB_HOST, GitHubHost
+from sandbox.git.remotes import find_aliases, read_remotes
+from sandbox.git.session import config_text, make_session_git
+from sandbox.git.settings import git_config_text, read_user_settings
 from tests.fakes.origin import Origin, http_origin
 from tests.fakes.wire import Message
 from tests.sandbox.wrapping import PATIENCE, SOURCES

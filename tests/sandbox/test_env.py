@@ -11,8 +11,8 @@ import pytest
 from gateway.errors import UsageError
 from sandbox.backends.base import Endpoints
 from sandbox.env import Environment, build_environment, refuse_name, ssh_command
-from sandbox.github_host import GITHUB_HOST, parse_github_url
-from sandbox.session_git import SessionGit, last_settings
+from sandbox.git.github_host import GITHUB_HOST, parse_github_url
+from sandbox.git.session import SessionGit, last_settings
 
 ENDPOINTS = Endpoints(3128, 1080, 3180)
 

@@ -10,12 +10,12 @@ import pytest
 
 from gateway.session import FileRules, Mode
 from sandbox import masks
-from sandbox.github_host import GITHUB_HOST
+from sandbox.git.github_host import GITHUB_HOST
+from sandbox.git.session import SessionGit
 from sandbox.governed import PACKAGE_CACHES, Governed
 from sandbox.layout import GH_CONFIG
 from sandbox.masks import MaskKind
 from sandbox.mounts import WrapPlan, plan_wrap
-from sandbox.session_git import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
 
 OF_GIT = ("commondir", "config.worktree", "gitdir", "hooks")

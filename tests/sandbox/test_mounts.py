@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from gateway.errors import GatewayError
 from gateway.session import FileRules, Mode
 from sandbox import mounts
-from sandbox.github_host import GITHUB_HOST
+from sandbox.git.github_host import GITHUB_HOST
+from sandbox.git.session import SessionGit
 from sandbox.layout import GH_CONFIG, GIT_CONFIG
 from sandbox.masks import MaskKind
 from sandbox.mounts import Bind, WrapPlan, plan_wrap
-from sandbox.session_git import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.sandbox.wrapping import NOBODY, Place
 

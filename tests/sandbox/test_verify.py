@@ -16,7 +16,7 @@ from gateway.errors import GatewayError
 from gateway.session import FileRules
 from sandbox.masks import Mask, MaskKind
 from sandbox.mounts import Bind, WrapPlan, plan_wrap
-from sandbox.probing import find_bubblewrap
+from sandbox.probing.trial import find_bubblewrap
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from sandbox.verify import Mounted, compare, parse_mountinfo, source_of, verify_mounts
 

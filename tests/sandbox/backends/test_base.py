@@ -18,8 +18,8 @@ from sandbox.backends import BACKENDS
 from sandbox.backends.base import Backend, Command, Execution, Running, Stdio
 from sandbox.env import build_environment
 from sandbox.events import Cause, Exit, Killed
-from sandbox.github_host import GITHUB_HOST
-from sandbox.session_git import SessionGit
+from sandbox.git.github_host import GITHUB_HOST
+from sandbox.git.session import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.fakes.wire import Message, Wire
 from tests.sandbox.inside_git import IDENTITY, SECRET, TOKEN, response

@@ -357,7 +357,7 @@ def test_bubblewraps_own_failure_is_not_the_commands(place: Place) -> None:
 
 def test_probe() -> None:
     from sandbox.backends.bubblewrap import Bubblewrap
-    from sandbox.probing import NOTE
+    from sandbox.probing.trial import NOTE
 
     probe = Bubblewrap().probe()
     assert (probe.available, probe.note, probe.requires_install) == (True, NOTE, ())

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from sandbox.supervisor import program
-from sandbox.supervisor.starting import PYTHON_FLAGS, SOURCES
 from sandbox.supervisor.rules import DoorRules
+from sandbox.supervisor.starting import PYTHON_FLAGS, SOURCES
 from tests.sandbox.wrapping import PATIENCE, PYTHON
 
 RULES = DoorRules(canary="0" * 16).pack()
