@@ -9,7 +9,7 @@ terminal.py    where the command stands on a terminal, and the terminal as it wa
 demo.py        `demo`: the main job against targets of its own on loopback; demo_push.py its pushes
 config/        YAML into frozen values, every problem at once
 allowlists.py  reads the shipped lists
-session.py     Session, Sessions; lifecycle.py opens and closes them
+session.py     Session, Sessions; lifecycle.py opens and closes them, violations.py brings what the wrap refuses
 authorizer.py  the door: decides and records (push_authorizer.py for pushes); audit.py is the log behind it
 policy/        pure: hosts, addresses, lists, limits, rules, refs -> Decision
 proxy/         enforcement point 1: mitmproxy, HTTP and SOCKS5

@@ -107,10 +107,25 @@ def _values(config: Config, key: str) -> Iterator[tuple[str, object]]:
 
 def _read_files(section: Section) -> FilesConfig:
     return FilesConfig(
-        deny_write=tuple(item.text for item in section.texts("deny_write", _GLOB)),
-        allow_write=tuple(item.text for item in section.texts("allow_write", _GLOB)),
-        deny_read=tuple(item.text for item in section.texts("deny_read", _GLOB)),
+        deny_write=_read_globs(section, "deny_write"),
+        allow_write=_read_globs(section, "allow_write"),
+        deny_read=_read_globs(section, "deny_read"),
     )
+
+
+def _read_globs(section: Section, key: str) -> tuple[str, ...]:
+    """Names, and paths from the root, the home directory or anywhere: any other path would match nothing."""
+    found = []
+    for item in section.texts(key, _GLOB):
+        if "/" in item.text and not item.text.startswith(("/", "~/", "*")):
+            section.reading.error(
+                item.line,
+                f"{section.name(key)}: {shown(item.text)} can never match, paths are whole ones: "
+                f"write {shown(f'*/{item.text}')} for that path anywhere, or begin with / or ~/",
+            )
+            continue
+        found.append(item.text)
+    return tuple(found)
 
 
 def _read_environment(section: Section) -> EnvironmentConfig:

@@ -28,7 +28,7 @@ PRIVATE = ("/dev", "/proc", "/var/tmp")
 PATIENCE = 300.0
 
 INSIDE = r"""
-import marshal, os, socket, sys
+import marshal, os, signal, socket, sys
 door, orders = int(sys.argv[1]), int(sys.argv[2])
 wall, killable = sys.argv[3] == "1", sys.argv[4] == "1"
 data = b"".join(iter(lambda: os.read(orders, 1 << 16), b""))
@@ -47,6 +47,7 @@ else:
     with socket.socket(fileno=door) as supervisor:
         names["hand_over"](supervisor, names["install_door"](calls))
         supervisor.sendall(b"D")
+signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the launcher shields bubblewrap from them
 os.execvp(sys.argv[5], sys.argv[5:])
 """
 
