@@ -57,12 +57,17 @@ class Supervisor:
         numbers = b"".join(number.to_bytes(4, "big") for number in descriptors)
         arguments = b"".join(os.fsencode(argument) + b"\0" for argument in argv)
         sizes = b"".join(len(part).to_bytes(4, "big") for part in (numbers, arguments, packed))
-        passed = array.array("i", (door, self._stderr, *descriptors))
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        # The command's, through bubblewrap; as they are now, whenever the supervisor was started.
+        streams = [number if _is_open(number) else null for number in (0, 1)]
+        passed = array.array("i", (door, *streams, self._stderr, *descriptors))
         try:
             self._channel.sendmsg([program.MAGIC + sizes], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
             self._channel.sendall(numbers + arguments + packed)
         except OSError as error:
             raise GatewayError("the supervisor of the file rules ended before the wrap began") from error
+        finally:
+            os.close(null)
         self._forget_stderr()
         self._thread = threading.Thread(target=self._listen, name="sandbox-supervisor", daemon=True)
         self._thread.start()
@@ -115,3 +120,11 @@ class Supervisor:
         except (ValueError, TypeError, AttributeError):
             return  # a line that was cut
         self._on_violation(found)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

@@ -65,8 +65,10 @@ class Life:
                     self._bubblewrap_ended()
                 elif descriptor == self._channel:
                     self._launcher_spoke()
+                elif (listener := receive_listener(self._door)) is not None:
+                    return listener
                 else:
-                    return receive_listener(self._door)
+                    poll.unregister(self._door)  # nobody is left in the wrap: its own end says why
 
     def _bubblewrap_ended(self) -> bool:
         _, status = os.waitpid(self._process, 0)
@@ -88,14 +90,17 @@ class Life:
         return True
 
 
-def receive_listener(door: int) -> int:
-    """The one descriptor that comes over the stub's socket, close-on-exec; EPROTO for anything else."""
+def receive_listener(door: int) -> int | None:
+    """The one descriptor that comes over the stub's socket, close-on-exec; None when the stub is gone, EPROTO for
+    anything else."""
     channel = _socket.socket(fileno=door)
     try:
         space = _socket.CMSG_SPACE(2 * 4)
         word, ancillary, flags, _ = channel.recvmsg(1, space, _socket.MSG_CMSG_CLOEXEC)
     finally:
         channel.detach()
+    if not word and not ancillary:
+        return None
     received = b"".join(content for _, kind, content in ancillary if kind == _socket.SCM_RIGHTS)
     if word != b"N" or len(received) != 4 or flags & _socket.MSG_CTRUNC:
         raise OSError(errno.EPROTO, "the wrap handed over something other than its listener")

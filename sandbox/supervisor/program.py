@@ -3,8 +3,8 @@
     python -I -S -E program.py CHANNEL SOURCES [early]
 
 Started by `starting.py`; whoever gives the orders holds the other end of CHANNEL, SOURCES is where this package is. The
-orders are a header, descriptors beside it (the door's socket, where to complain, then bubblewrap's), then the numbers
-that bubblewrap is to find its own under, its arguments, and the rules. bubblewrap is on its way before anything
+orders are a header, descriptors beside it (the door's socket, three standard streams, then bubblewrap's), then the
+numbers that bubblewrap is to find its own under, its arguments, and the rules. bubblewrap is on its way before anything
 heavier than what the interpreter has built in is imported: the rest is read while the wrap comes up; or, by one that
 was started early, before there are orders at all.
 
@@ -21,13 +21,14 @@ HEADER_SIZE = 16
 MAGIC = b"DOOR"
 # Of the orders' parts; bubblewrap's own arguments come by descriptor, so what is left is short.
 PART_LIMIT = 8 << 20
-# Descriptors for bubblewrap; the kernel passes 253 at once, two of them are the door's socket and stderr.
+# Descriptors for bubblewrap; the kernel passes 253 at once, four of them are the door's socket and streams.
 DESCRIPTORS_LIMIT = 240
 # Exit statuses of our own, as the launcher's contract has them.
 FAILED = 125
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _FIRST_FREE = 3
-_STDERR = 2
+# What the orders' descriptors begin with: the door's socket, stdin, stdout, stderr.
+_OWN = 4
 # The word for one that is to be kept in reserve.
 EARLY = "early"
 
@@ -49,15 +50,17 @@ class Orders:
 
 def receive_orders(channel: _socket.socket) -> Orders | None:
     """Waits for the orders; None when the launcher is gone or says something else."""
-    space = _socket.CMSG_SPACE(4 * (DESCRIPTORS_LIMIT + 2))
+    space = _socket.CMSG_SPACE(4 * (DESCRIPTORS_LIMIT + _OWN))
     head, ancillary, flags, _ = channel.recvmsg(HEADER_SIZE, space, _socket.MSG_CMSG_CLOEXEC)
     received = b"".join(content for _, kind, content in ancillary if kind == _socket.SCM_RIGHTS)
     descriptors = [int.from_bytes(received[at : at + 4], sys.byteorder) for at in range(0, len(received), 4)]
-    if len(head) != HEADER_SIZE or head[:4] != MAGIC or flags & _socket.MSG_CTRUNC or len(descriptors) < 2:
+    if len(head) != HEADER_SIZE or head[:4] != MAGIC or flags & _socket.MSG_CTRUNC or len(descriptors) < _OWN:
         return None
-    door, stderr, *descriptors = descriptors
-    posix.dup2(stderr, _STDERR)
-    posix.close(stderr)
+    door, *streams = descriptors[:_OWN]
+    descriptors = descriptors[_OWN:]
+    for number, stream in enumerate(streams):
+        posix.dup2(stream, number)
+        posix.close(stream)
     sizes = [int.from_bytes(head[at : at + 4], "big") for at in (4, 8, 12)]
     if max(sizes) > PART_LIMIT:
         return None

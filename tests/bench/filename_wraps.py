@@ -23,6 +23,7 @@ from sandbox.backends.base import Backend, Command, Running
 from sandbox.events import Exit, Stderr, Stdout
 from sandbox.launch import from_name
 from sandbox.spec import SandboxBindMount, SandboxSpec
+from sandbox.supervisor.starting import SOURCES
 from tests.bench.filename_material import make_material
 from tests.bench.memory import process_tree, resident
 from tests.bench.toolchain import find_node
@@ -182,10 +183,10 @@ class Wrap:
         return self.run(("/bin/sh", "-c", "(: >$W/.env) 2>/dev/null && rm $W/.env && echo made; true")) == ""
 
     def supervisor(self) -> int:
-        """The process id of the supervisor."""
+        """The process id of the supervisor: not of one in reserve, which has started nothing."""
         for pid in process_tree(os.getpid(), without=-1):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if any(word.endswith(b"supervisor/program.py") for word in words):
+            if SOURCES.encode() in words and Path(f"/proc/{pid}/task/{pid}/children").read_text():
                 return pid
         raise RuntimeError("there is no supervisor")
 

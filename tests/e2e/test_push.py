@@ -224,6 +224,7 @@ def test_without_a_network(wrapped_machine: PushMachine) -> None:
 def test_managed_rules_only_tighten(wrapped_machine: PushMachine) -> None:
     """Also where they lie within reach: there nobody can write them, or take them away."""
     machine = wrapped_machine
+    machine.product.violates = True
     managed = machine.product.work / "managed.yaml"
     managed.write_text(
         'rules:\n  - {action: push, decision: deny, refs: ["agent/secret/**"], note: from above}\n'

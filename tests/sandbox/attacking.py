@@ -1,13 +1,14 @@
 """What the tests of the file rules share: the attack program, the trees it is let loose on, and a judge outside."""
 
 import os
-import platform
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.sandbox.wrapping import PYTHON
 
 ATTACKS = Path(__file__).resolve().parent / "attacks"
 SECRET = b"secret"
@@ -23,7 +24,7 @@ def build(folder: Path) -> list[str]:
     if COMPILER is None:
         port = folder / "attack.py"
         shutil.copy(ATTACKS / "attack.py", port)
-        return [shutil.which("python3") or "python3", str(port)]
+        return [PYTHON, str(port)]
     program = folder / "attack"
     sources = sorted(map(str, ATTACKS.glob("*.c")))
     subprocess.run(
@@ -57,7 +58,7 @@ def plant(root: Path, names: list[str]) -> None:
 def listening(root: Path) -> Iterator[list[socket.socket]]:
     """Sockets outside that nobody inside may reach."""
     sockets = []
-    for name in WITH_SOCKETS:
+    for name in (one for one in WITH_SOCKETS if (root / one).is_dir()):
         for kind, file in ((socket.SOCK_STREAM, "host.sock"), (socket.SOCK_DGRAM, "host.dgram")):
             path = root / name / file
             one = socket.socket(socket.AF_UNIX, kind)
@@ -95,10 +96,10 @@ def is_denied(name: str) -> bool:
     return plain == ".env" or plain.startswith(".env.") or plain.endswith((".key", ".pem"))
 
 
-def breaches(root: Path) -> list[str]:
+def breaches(root: Path, names: list[str]) -> list[str]:
     """What the trees look like afterwards, seen from outside: the second judge."""
     found = []
-    for tree in sorted(root.iterdir()):
+    for tree in (root / name for name in names):
         for folder, folders, files in os.walk(os.fsencode(tree)):
             for name in (*folders, *files):
                 path = os.path.join(folder, name)
@@ -123,7 +124,3 @@ def is_unharmed(path: bytes) -> bool:
         return False
     with open(path, "rb") as file:
         return file.read() == SECRET and os.fstat(file.fileno()).st_nlink == 1
-
-
-def is_x86() -> bool:
-    return platform.machine() == "x86_64"

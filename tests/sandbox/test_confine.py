@@ -87,6 +87,8 @@ class Supervisor:
     door: int = errno.EACCES
     performs: bool = True
     takes: bool = True
+    leaves_at: str = "no such name"
+    gone: bool = False
     seen: list[tuple[str, str]] = field(default_factory=list)
     over: bool = False
 
@@ -103,13 +105,14 @@ class Supervisor:
             self.over = ours.recv(1) == b"D"
 
     def _serve(self, listener: int) -> None:
-        while True:
+        while not self.gone:
             try:
                 data = fcntl.ioctl(listener, RECEIVE, bytes(80))
             except OSError:
                 return os.close(listener)
             number, pid, _, call, _, _, *arguments = struct.unpack("<QIIiIQ6Q", data)
             self._answer(listener, number, pid, NAMES[call], arguments)
+        os.close(listener)
 
     def _answer(self, listener: int, number: int, pid: int, call: str, arguments: list[int]) -> None:
         if call == "umask":
@@ -121,6 +124,9 @@ class Supervisor:
             )
         kind = text.rpartition(".")[2] if CANARY in text else ""
         self.seen.append((call.removesuffix("at").removesuffix("at2"), kind))
+        self.gone = text.endswith(self.leaves_at)
+        if self.gone:
+            return
         if kind:
             error = self.wall if kind == "wall" else self.door
             reply(listener, number, error, flags=0 if error else CONTINUE)
@@ -231,6 +237,33 @@ print(sorted(os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/
     assert "seccomp" not in run.said
 
 
+def test_supervisor_that_leaves_takes_writing_along(root: Path) -> None:
+    """Whoever waited for it, and whoever asks later, in private mounts too, finds no such call; reading goes on."""
+    private = root.parent / "private"
+    after = f"""
+import errno
+def trying(what, *arguments):
+    try:
+        what(*arguments)
+        print("done", flush=True)
+    except OSError as error:
+        print(errno.errorcode[error.errno], flush=True)
+new = os.O_CREAT | os.O_WRONLY
+trying(os.open, {str(root / "last words")!r}, new)
+trying(os.open, {str(root / "new")!r}, new)
+trying(os.open, {str(private / "new")!r}, new)
+trying(os.mkdir, {str(private / "new")!r})
+trying(os.rename, {str(private)!r}, {str(root / "new")!r})
+trying(os.open, {__file__!r}, os.O_WRONLY)
+trying(os.open, {__file__!r}, os.O_RDONLY)
+trying(os.listdir, {str(root)!r})
+trying(os.stat, {str(root)!r})
+"""
+    run = confined(root, wrongly(leaves_at="last words"), after=after)
+    assert run.verdict == (confine.STANDS, WALL_REQUESTS)
+    assert run.said.splitlines() == ["ENOSYS"] * 6 + ["done"] * 3
+
+
 def test_no_writable_directory(root: Path) -> None:
     """Nothing to prove the wall with, and nothing that it would have to hold."""
     run = confined(root, roots=(str(root / "missing"),))
@@ -246,7 +279,7 @@ def test_first_writable_directory_counts(root: Path) -> None:
 # --- Whatever is missing is named -----------------------------------------------------------------
 
 
-def wrongly(**values: int | bool) -> Callable[[Supervisor], None]:
+def wrongly(**values: int | bool | str) -> Callable[[Supervisor], None]:
     def change(supervisor: Supervisor) -> None:
         for name, value in values.items():
             setattr(supervisor, name, value)

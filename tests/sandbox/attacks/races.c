@@ -284,7 +284,7 @@ static void on_alarm(int number) { (void)number; }
 static void count_false(const char *kind)
 {
     long exists = 0, failed = 0, missing = 0;
-    for (long i = 0; i < rounds / 2; i++) {
+    for (long i = 0; i < rounds / 4; i++) {
         char name[64];
         snprintf(name, sizeof name, "empty/%s%ld", kind, i);
         int descriptor = open(name, O_CREAT | O_EXCL | O_WRONLY, 0644);
@@ -324,7 +324,7 @@ static void writes_and_executes(void)
     int source = open(self, O_RDONLY);
     ssize_t size = read(source, program, 1 << 20);
     long busy = 0, failed = 0;
-    for (long i = 0; i < rounds / 2; i++) {
+    for (long i = 0; i < 2 * rounds / 3; i++) {
         int file = open("empty/program", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755);
         if (file < 0 || write(file, program, size) != size)
             failed++;

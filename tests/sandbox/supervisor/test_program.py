@@ -29,7 +29,7 @@ def tell(head: bytes, body: bytes, descriptors: int = 1, *, early: bool = False)
     )
     theirs.close()
     one, other = socket.socketpair()
-    numbers = array.array("i", [one.fileno(), writer, *[one.fileno()] * (descriptors - 1)])
+    numbers = array.array("i", [one.fileno(), 0, 1, writer, *[one.fileno()] * (descriptors - 1)])
     if head:
         ours.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)] if descriptors else [])
     os.close(writer)
@@ -104,7 +104,7 @@ def test_descriptors_arrive_under_their_numbers() -> None:
     theirs.close()
     one, other = socket.socketpair()
     reader, writer = os.pipe()
-    passed = array.array("i", [one.fileno(), 2, reader, writer])
+    passed = array.array("i", [one.fileno(), 0, 1, 2, reader, writer])
     ours.sendmsg([sizes(numbers, script, RULES)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
     ours.sendall(numbers + script + RULES)
     assert child.wait(PATIENCE) == 42

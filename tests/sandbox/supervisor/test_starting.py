@@ -99,6 +99,22 @@ def test_a_child_of_this_process_leaves_it_alone(reserve: Reserve) -> None:
     taken(reserve).close()
 
 
+def test_streams_are_those_of_the_launch(capfd: pytest.CaptureFixture[str]) -> None:
+    """Not of the moment when it was started."""
+    supervisor = Supervisor(PYTHON, None, lambda _: None)
+    with capfd.disabled():
+        replaced = start(PYTHON, None, early=True)
+    supervisor._channel.close()
+    supervisor.child.wait(PATIENCE)
+    supervisor.child, supervisor._channel = replaced.child, replaced.channel
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        supervisor.spawn(["/bin/sh", "-c", "echo here"], (), ours.fileno(), RULES)
+    assert supervisor.child.wait(PATIENCE) == 0
+    assert capfd.readouterr().out == "here\n"
+    supervisor.close()
+
+
 @pytest.mark.parametrize("early", [False, True])
 def test_orders_are_obeyed_either_way(early: bool) -> None:
     """Whatever was there before the orders, bubblewrap complains to where they say."""
