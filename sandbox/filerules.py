@@ -8,6 +8,8 @@ exception by name or by path frees that entry alone, so what lies in a denied di
 path is excepted.
 """
 
+from _collections_abc import Callable  # without the rest of `collections`
+
 from sandbox.folding import fold, readings, written
 from sandbox.globs import Globs
 
@@ -99,6 +101,10 @@ class FileRules:
         self.deny_read = deny_read
 
 
+# Below a directory: a path that nobody has, and that a glob fits only if it fits all that lies there.
+_SOMETHING = "/\x01\x01\x01/\x01\x01\x01"
+
+
 class _Place:
     """A folder as the rules see it. `rule` is the glob that denies all that lies in it, empty for none; `paths` its
     readings, folded (the root is empty); `written` its path for exceptions; `among_packages` whether it lies below
@@ -135,6 +141,10 @@ class NameRules:
         self._allowed = Globs(WRITE_ALLOWED_NAMES if shipped else (), written)
         self._more_allowed = Globs(_names(rules.allow_write), written)
         self._allowed_paths = Globs(_paths(rules.allow_write), written)
+        # Their beginnings up to what is not literal; of those that begin anywhere there is none.
+        self._allowed_starts = tuple(
+            written(_literal_start(glob)) for glob in _paths(rules.allow_write) if glob[0] not in "*?["
+        )
         ends = WRITE_DENIED_PATHS if shipped else ()
         self._ends = _by_last(ends)
         # Names of directories in which a shipped rule by path can end.
@@ -232,12 +242,46 @@ class NameRules:
         `source` is the name (folder, name) that it had, None for a new link. Names are invariant under such moves;
         a rule by path is where both names lie on the way to it.
         """
-        old = self._path(*source) if source else ()
+        # What an exception by path let be made under the old name may be anything.
+        old = self._path(*source) if source and not self._is_freed(*source) else ()
         for path in self._path(folder, name):
             for rule, way, is_vague in self._ways:
                 if way.hit(path) and not (way.hit_any(old) if source else is_vague):
                     return rule
         return ""
+
+    def taken_along(
+        self, folder: bytes, name: bytes, source: tuple[bytes, bytes]
+    ) -> "Callable[[bytes, bytes], str] | None":
+        """What has to be asked of every entry of a directory that is moved, where exceptions held that do not hold
+        under its new name; None when that is nothing.
+
+        The question takes the path below the directory ("" or "/a/b") and the entry's name, and gives the rule.
+        """
+        if self._is_freed(*source) and not self._frees_all(folder, name):
+            base = folder.rstrip(b"/") + b"/" + name
+            return lambda below, entry: self.denied(base + below, entry)
+        if self.leaves_packages(folder, name, source):
+            globs = Globs(ALLOWED_AMONG_PACKAGES)
+            return lambda below, entry: globs.find(readings(entry))
+        return None
+
+    def _is_freed(self, folder: bytes, name: bytes) -> bool:
+        """Whether an exception by path may hold for something at or below this name, and not under another."""
+        if self._allowed_paths.empty:
+            return False
+        path = self._written_path(folder, name)
+        return self._allowed_paths.hit(path + _SOMETHING) or any(
+            start.startswith(path + "/") for start in self._allowed_starts
+        )
+
+    def _frees_all(self, folder: bytes, name: bytes) -> bool:
+        """Whether an exception by path holds for whatever lies below this name."""
+        return self._allowed_paths.hit(self._written_path(folder, name) + _SOMETHING)
+
+    def _written_path(self, folder: bytes, name: bytes) -> str:
+        place = self._places.get(folder) or self._find(folder)
+        return f"{place.written}/{written(name.decode('utf-8', 'surrogateescape'))}"
 
     def leaves_packages(self, folder: bytes, name: bytes, source: tuple[bytes, bytes]) -> bool:
         """Whether a directory that is moved takes what is only allowed among installed packages to where it is not:
@@ -284,6 +328,12 @@ def _names(globs: tuple[str, ...]) -> tuple[str, ...]:
 def _paths(globs: tuple[str, ...]) -> tuple[str, ...]:
     """The globs that are whole paths."""
     return tuple(glob for glob in globs if "/" in glob)
+
+
+def _literal_start(glob: str) -> str:
+    """What a glob begins with before anything that is not itself."""
+    ends = [at for at in map(glob.find, "*?[") if at >= 0]
+    return glob[: min(ends)] if ends else glob
 
 
 def _by_last(ends: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

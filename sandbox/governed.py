@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sandbox.filerules import GIT_DENIED, LINKED_DENIED, WRITE_DENIED_PATHS, NameRules
+from sandbox.git.obeyed import obeyed_paths
 from sandbox.masks import Mask, MaskKind, Search
-from sandbox.places import within
+from sandbox.places import account_home, within
 
 # Mounts of the wrap's own. What lies in one is nobody else's business, unless something of the host is bound into it.
 PRIVATE_MOUNTS = ("/tmp", "/var/tmp", "/dev", "/proc")
@@ -131,6 +132,7 @@ class Ground(Search):
         for folder in self.git_directories:
             linked = os.path.dirname(folder) in entries
             sealed |= {os.path.join(folder, name) for name in (LINKED_DENIED if linked else GIT_DENIED)}
+            sealed |= obeyed_paths(folder, account_home())
             config = os.path.join(folder, CONFIG)
             protected = any(within(config, path) for path in self._sealed)
             if not linked and not protected and not os.path.islink(config):

@@ -184,12 +184,21 @@ def _take_over(
         raise GatewayError(f"the wrap did not come up within {LAUNCH_DEADLINE:.0f} seconds") from None
 
 
+def _temporary(plan: WrapPlan) -> str:
+    """A directory for temporary files in which sockets can be made as well: in a mount that holds a worktree the wall
+    of the file rules does not allow that."""
+    governed = plan.governed
+    if governed is not None and "/tmp" not in governed.private and "/var/tmp" in governed.private:
+        return "/var/tmp"
+    return "/tmp"
+
+
 def _inside(plan: WrapPlan) -> Inside:
     """What the environment is told."""
     return Inside(
         home=plan.home,
         path=plan.path,
-        tmpdir="/tmp",
+        tmpdir=_temporary(plan),
         git_config=plan.git_config,
         connect=(plan.python, *PYTHON_FLAGS, CONNECT),
         roots=plan.visible,

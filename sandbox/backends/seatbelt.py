@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from gateway.errors import GatewayError
+from gateway.policy.wording import printable
 from gateway.session import Profile
 from sandbox.backends.base import Command, Inside, OnEvent, Probe
 from sandbox.backends.hosted import PACKAGE, PYTHON_FLAGS, Front, Hosted, Hosting, Places, launch_hosted
@@ -29,12 +30,18 @@ from sandbox.mounts import own_interpreter
 from sandbox.seatbelt.log_stream import PROGRAM as LOG
 from sandbox.seatbelt.log_stream import Tap
 from sandbox.seatbelt.plan import HOME, PROFILE, PROGRAM, TEMPORARY, Layout, plan_seatbelt
+from sandbox.seatbelt.trial import trial_profile
 from sandbox.spec import SandboxSpec
 
 NOTE = "sandbox-exec (Seatbelt): namespace isolation, no kernel boundary"
 ENTER = os.path.join(PACKAGE, "seatbelt", "enter.py")
-# Does the kernel take a profile at all? A trial of one that says nothing.
-TRIAL = ("-p", "(version 1)(allow default)", "/usr/bin/true")
+# What the interpreter in between sets by itself: its locale, what Apple's CoreFoundation notes of the user, and the
+# path by which a Python framework's launcher was called.
+MADE_UP = ("LC_CTYPE", "__CF_USER_TEXT_ENCODING", "__PYVENV_LAUNCHER__")
+# Does the kernel take a profile with all that ours say? The paths in it are of no account.
+TRIAL = ("-p", trial_profile(), "/usr/bin/true")
+# Characters of what it says when it fails.
+COMPLAINT_LIMIT = 300
 # Seconds for it; it takes milliseconds.
 TRIAL_DEADLINE = 20.0
 # Where launches make their directories, below the product's state.
@@ -90,7 +97,9 @@ def probe_seatbelt(platform: str, program: str) -> Probe:
             hint="this process runs in a sandbox itself, and macOS applies none inside another;"
             " run it outside, or let the outer one be the wrap (--sandbox off)",
         )
-    return Probe(False, hint=f"{program} cannot apply a profile (it exits with {done.returncode})")
+    said = printable(done.stderr.decode(errors="replace").strip())[:COMPLAINT_LIMIT]
+    exits = f"it exits with {done.returncode}{said and f': {said}'}"
+    return Probe(False, hint=f"{program} cannot apply a profile ({exits})")
 
 
 def is_sandboxed() -> bool:
@@ -191,5 +200,5 @@ def _dress(command: Command, prefix: tuple[str, ...]) -> Command:
     if not command.argv or not command.argv[0]:
         return command  # refused as it is
     ignored = ",".join(str(int(number)) for number in sorted(command.ignored)) or "-"
-    keep = "1" if "LC_CTYPE" in command.environment else "0"
-    return replace(command, argv=(*prefix, ignored, keep, *command.argv))
+    forget = ",".join(name for name in MADE_UP if name not in command.environment) or "-"
+    return replace(command, argv=(*prefix, ignored, forget, *command.argv))

@@ -1,10 +1,10 @@
 """Runs inside, between `sandbox-exec` and the command: says why the command cannot be executed, as the contract has it.
 
-    sandbox-exec -f PROFILE python -I -S -E -B enter.py IGNORED KEEP CMD [ARG…]
+    sandbox-exec -f PROFILE python -I -S -E -B enter.py IGNORED FORGET CMD [ARG…]
 
 `sandbox-exec` itself would exit with 71 whatever is in the way. IGNORED are the numbers of the signals that the
-command ignores (comma-separated, "-" for none), since this interpreter has set some; KEEP is 1 if LC_CTYPE is the
-command's own, 0 if the interpreter may have made it up.
+command ignores (comma-separated, "-" for none), since this interpreter has set some; FORGET names the variables that
+are not the command's own if they are there, likewise.
 """
 
 import os
@@ -27,10 +27,10 @@ def load_stub() -> ModuleType:
 
 def main(arguments: list[str]) -> int:
     """Becomes the command; returns the exit status that says why it could not."""
-    ignored, keep, *argv = arguments
+    ignored, forget, *argv = arguments
     variables = dict(os.environb)
-    if keep == "0":
-        variables.pop(b"LC_CTYPE", None)
+    for name in forget.split(","):
+        variables.pop(name.encode(), None)
     stub = load_stub()
     stub.reset_signals([int(number) for number in ignored.split(",") if number.isdigit()])
     code: int = stub.execute([os.fsencode(argument) for argument in argv], variables)

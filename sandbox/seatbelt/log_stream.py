@@ -22,7 +22,9 @@ from sandbox.violations import WINDOW, Coalescer
 
 PROGRAM = ("/usr/bin/log",)
 # Runs what follows beside itself, and ends it at the end of the input.
-SUPERVISE = '"$@" & exec >&-; read -r _; kill $! 2>/dev/null'
+SUPERVISE = '"$@" & exec >&- 2>&-; read -r _; kill $! 2>/dev/null'
+# How the program begins what is in its way; whatever else it says first means that it reads.
+COMPLAINT = b"log: "
 # Seconds for `log stream` to say that it is there, before commands may start; usually a tenth of one.
 READY_DEADLINE = 2.0
 # Seconds in which what was refused last still comes after the last command has ended.
@@ -38,6 +40,7 @@ NOISE: tuple[tuple[str, str], ...] = (
     ("mach-lookup", r"com\.apple\.(dnssd\.service|lsd\.mapdb|coreservices\.launchservicesd|SecurityServer)"),
     ("network-outbound", r"(/private)?/var/run/(mDNSResponder|syslog)"),
     ("process-info.*", r".*"),
+    ("sysctl-read", r".*"),
     ("file-write-data", r"/dev/(dtracehelper|auditpipe|oslog)"),
     ("file-write-(create|data)", r"/private/var/folders/.*/(xcrun_db|com\.apple\..*)"),
     ("user-preference-write", r"kCFPreferencesAnyApplication"),
@@ -70,7 +73,8 @@ def parse_line(line: bytes, tag: str) -> SandboxViolation | None:
     found = _MESSAGE.fullmatch(text)
     if found is None:
         return None
-    action, target = found["action"], found["target"] or ""
+    # Of a family that is denied as a whole the log tells the family's name.
+    action, target = found["action"].removesuffix("*"), found["target"] or ""
     if _NOISE(f"{action} {target}"):
         return None
     return SandboxViolation(action, target, text, count=int(found["count"] or 1))
@@ -105,7 +109,7 @@ class Tap:
             ("/bin/sh", "-c", SUPERVISE, "sh", *command(tag, program)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
             env={"PATH": "/usr/bin:/bin"},
             start_new_session=True,
         )
@@ -153,7 +157,7 @@ class Tap:
             return
         with stream:
             while line := stream.readline(LINE_LIMIT):
-                self._is_heard = True
+                self._is_heard |= not line.startswith(COMPLAINT)
                 self._heard.set()
                 violation = parse_line(line, self._tag)
                 if violation is not None:

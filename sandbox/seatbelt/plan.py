@@ -4,6 +4,7 @@ Reads the host (links, pointer files, directories), changes nothing but the priv
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from sandbox.filerules import (
 from sandbox.governed import PACKAGE_CACHES, Ground
 from sandbox.paths import path_inside
 from sandbox.places import SYSTEM_SECRETS, Guard, guard, within
-from sandbox.seatbelt import services
+from sandbox.seatbelt import developer_tools, services
 from sandbox.seatbelt.policy import FilePolicy, Names, Operation, Root
 from sandbox.seatbelt.profile import Network, seatbelt_profile
 from sandbox.seatbelt.spelling import spell
@@ -40,6 +41,8 @@ TEMPORARY, HOME, PROFILE = "tmp", "home", "profile.sb"
 NO_FOLDER = "/private/var/folders/agent-gateway-wrap"
 NO_TAG = "agent-gateway-TAG"
 NO_PORTS = (3128, 1080, 3180)
+# Directories at the top of a worktree whose programs are executed, and what proves them to be what they are called.
+PROJECT_TOOLS = {"node_modules": ".bin", ".venv": "pyvenv.cfg", "venv": "pyvenv.cfg"}
 # sys/fcntl.h: asks for the name that the disk has for an open file.
 F_GETPATH = 50
 PATH_LIMIT = 1024
@@ -111,11 +114,15 @@ def lay_out(spec: SandboxSpec, places: Guard, folder: str, own: Iterable[str], m
             _prepare(home)
     found = _Host(spec, places, roots)
     policy = found.policy(home)
+    tools = developer_tools.find_tools()
+    if sdk := developer_tools.find_sdk(tools):
+        found.variables[developer_tools.SDK_VARIABLE] = sdk
+    path = path_inside(spec.search_path, lambda path: _is_readable(policy, path))
     return Layout(
         policy=policy,
         is_terminal=is_terminal,
         home=home,
-        path=path_inside(spec.search_path, lambda path: _is_readable(policy, path)),
+        path=developer_tools.put_first(path, tools),
         tmpdir=temporary,
         variables=tuple(sorted(found.variables.items())),
         notes=() if is_terminal else tuple(read_only_notes(spec, tuple(binds))),
@@ -171,6 +178,7 @@ class _Host:
             sealed=_spelled(sealed, aliases),
             runnable=() if is_terminal else _spelled(self._runnable(writable, hidden), aliases),
             runs_everything=is_terminal,
+            terminals=own_terminals(),
         )
 
     def _aliases(self) -> Iterator[tuple[str, str]]:
@@ -246,7 +254,29 @@ class _Host:
             survey.command(spec.command[0], spec.workdir)
         survey.search_folders()
         self.variables |= survey.tools.variables
-        return tuple(dict.fromkeys((*granted, *survey.tools.binds)))
+        return tuple(dict.fromkeys((*granted, *survey.tools.binds, *self._project_tools())))
+
+    def _project_tools(self) -> Iterator[str]:
+        """What package managers have installed in the worktrees themselves: `npm test` and `pytest` execute it."""
+        for mount in self.spec.bind_mounts:
+            root = os.path.realpath(mount.host_path)
+            for name, proof in PROJECT_TOOLS.items():
+                folder = os.path.join(root, name)
+                if not os.path.islink(folder) and os.path.lexists(os.path.join(folder, proof)):
+                    yield folder
+
+
+def own_terminals() -> tuple[str, ...]:
+    """The terminal that this process shares with what it starts, if it has one."""
+    found: dict[str, None] = {}
+    for number in (0, 1, 2):
+        try:
+            name = os.ttyname(number)
+        except OSError:
+            continue
+        if re.match(services.TERMINAL_PATTERN, name):
+            found[name] = None
+    return tuple(found)
 
 
 def disk_name(path: str) -> str:

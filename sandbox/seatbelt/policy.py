@@ -15,7 +15,7 @@ from enum import StrEnum
 from fnmatch import translate
 from functools import cached_property, lru_cache
 
-from sandbox.seatbelt.services import DANGEROUS_PROGRAMS, DEVICE_PATTERNS, DEVICES
+from sandbox.seatbelt.services import DANGEROUS_PROGRAMS, DEVICE_PATTERNS, DEVICES, TERMINAL_PATTERN
 from sandbox.seatbelt.spelling import below, below_any_case, fold, is_disguised, written
 
 
@@ -28,6 +28,7 @@ class Operation(StrEnum):
     WRITE = "file-write-data"
     UNLINK = "file-write-unlink"
     LINK = "file-link"
+    CLONE = "file-clone"
     EXECUTE = "process-exec"
 
 
@@ -76,6 +77,7 @@ class FilePolicy:
     `hidden_paths` are globs of what else is never read: names below `bases`, and whole paths. `roots` are the only
     places that can be written, if at all; below them `names` and `sealed` (paths; they need not exist) take away.
     `runnable` is executed although it can be written; `runs_everything` lifts that rule for a person's own shell.
+    Of terminals only `terminals` are read and written, and those that the wrap opens itself: the kernel alone knows them.
     """
 
     roots: tuple[Root, ...]
@@ -88,6 +90,7 @@ class FilePolicy:
     sealed: tuple[str, ...] = ()
     runnable: tuple[str, ...] = ()
     runs_everything: bool = False
+    terminals: tuple[str, ...] = ()
 
     @cached_property
     def grounds(self) -> tuple[str, ...]:
@@ -133,6 +136,8 @@ class FilePolicy:
     def _unreadable(self, path: str, operation: Operation) -> str:
         if operation is Operation.METADATA and path in self.passages:
             return self._hidden_by_name(path)
+        if operation is Operation.READ and self._is_foreign_terminal(path):
+            return "another terminal"
         hidden = self.hidden_again if _in(path, self.shown) else self.hidden
         if rule := _spelled_in(path, hidden):
             return rule
@@ -154,6 +159,9 @@ class FilePolicy:
         return tuple(
             path for path in self.hidden if any(path != one and below(path, one) for one in self.shown)
         )
+
+    def _is_foreign_terminal(self, path: str) -> bool:
+        return path not in self.terminals and re.match(TERMINAL_PATTERN, path) is not None
 
     def _hidden_by_name(self, path: str) -> str:
         for above in _prefixes(path):
@@ -177,8 +185,11 @@ class FilePolicy:
         return _spelled_in(path, self.hidden)
 
     def _not_writable(self, path: str) -> str:
-        if path in DEVICES or any(re.match(pattern, path) for pattern in DEVICE_PATTERNS):
+        devices = (*DEVICES, *self.terminals)
+        if path in devices or any(re.match(pattern, path) for pattern in DEVICE_PATTERNS):
             return ""
+        if self._is_foreign_terminal(path):
+            return "another terminal"
         writable = False
         for root in self.roots:
             if below(path, root.path) if root.writable else below_any_case(path, root.path):

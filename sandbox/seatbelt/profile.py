@@ -13,10 +13,15 @@ from sandbox.seatbelt import patterns, services
 from sandbox.seatbelt.policy import FilePolicy, Names
 from sandbox.seatbelt.spelling import below
 
-READ = "file-read* file-clone"
-# With the rights to write goes the right to give a file another name by a hard link.
-WRITE = "file-write* file-link"
+READ = "file-read*"
+# The system asks for links and clones apart from writes. Which of their two ends it asks about is not documented, so
+# both have to be writable.
+WRITE = "file-write* file-link file-clone"
 EXECUTE = "process-exec*"
+# A terminal that was opened inside the wrap (by `script`, tmux, an editor) bears this mark of the kernel.
+OWN_TERMINAL = '(extension "com.apple.sandbox.pty")'
+# Bytes of one string in the text. The reader of the language this one comes from had a buffer of 256 for a string.
+STRING_BYTES = 200
 # Filters of one rule; more are divided among several, which together say the same.
 FILTERS_A_RULE = 500
 
@@ -52,16 +57,26 @@ TAGGED = "\0"
 
 
 def quote(text: str) -> str:
-    """A string of the language, whatever it holds: what is not shown as it is stands in hexadecimal, byte by byte."""
-    out = ""
-    for one in text:
-        if one in '"\\':
-            out += "\\" + one
-        elif one.isprintable():
-            out += one
-        else:
-            out += "".join(f"\\x{byte:02x}" for byte in one.encode("utf-8", "surrogateescape"))
-    return f'"{out}"'
+    """A string of the language, whatever it holds: what is not shown as it is stands in hexadecimal, byte by byte. A
+    long one is put together from parts."""
+    parts, room = [""], STRING_BYTES
+    for shown in map(_shown, text):
+        size = len(shown.encode())
+        if size > room:
+            parts, room = [*parts, ""], STRING_BYTES
+        parts[-1] += shown
+        room -= size
+    strings = " ".join(f'"{part}"' for part in parts)
+    return strings if len(parts) == 1 else f"(string-append {strings})"
+
+
+def _shown(one: str) -> str:
+    """One character in a string of the language."""
+    if one in '"\\':
+        return "\\" + one
+    if one.isprintable():
+        return one
+    return "".join(f"\\x{byte:02x}" for byte in one.encode("utf-8", "surrogateescape"))
 
 
 def literal(path: str) -> str:
@@ -135,6 +150,8 @@ def _reads(policy: FilePolicy) -> Iterator[str]:
     yield from allow(READ, map(subpath, policy.shown))
     yield from deny(READ, inside(policy.hidden_again))
     yield from deny(READ, _hidden_by_name(policy))
+    others = [no(OWN_TERMINAL), *map(no, map(literal, policy.terminals))]
+    yield from deny("file-read-data", (both(regex(services.TERMINAL_PATTERN), *others),))
 
 
 def _hidden_by_name(policy: FilePolicy) -> Iterator[str]:
@@ -153,7 +170,9 @@ def _writes(policy: FilePolicy) -> Iterator[str]:
             yield from allow(WRITE, (subpath(root.path),))
         elif any(below(root.path, ground) for ground in policy.grounds):
             yield from deny(WRITE, inside_or_made((root.path,)))
-    yield from allow(WRITE, (*map(literal, services.DEVICES), *map(regex, services.DEVICE_PATTERNS)))
+    devices = (*services.DEVICES, *policy.terminals)
+    yield from allow(WRITE, (*map(literal, devices), *map(regex, services.DEVICE_PATTERNS)))
+    yield from allow(WRITE, (both(regex(services.TERMINAL_PATTERN), OWN_TERMINAL),))
 
 
 def _below(root: str) -> str:
@@ -257,6 +276,12 @@ def _processes() -> Iterator[str]:
         # The denial has no filter and the permission has one: the other way round is said not to work.
         yield _rule("deny", operations, (TAGGED,))
         yield from allow(operations, ("(target self)", "(target same-sandbox)"))
+    # Arguments and environment of every process of the user are read this way. Its name is of no use in a rule, since
+    # it is asked for by number: so what may be asked is listed.
+    yield _rule("deny", "sysctl-read", (TAGGED,))
+    names = (f"(sysctl-name {quote(name)})" for name in services.SYSTEM_VALUES)
+    trees = (f"(sysctl-name-prefix {quote(name)})" for name in services.SYSTEM_TREES)
+    yield from allow("sysctl-read", (*names, *trees))
     yield _rule("deny", " ".join(services.DANGEROUS_OPERATIONS), (TAGGED,))
     yield from deny("mach-lookup", map(_service, services.DANGEROUS_SERVICES))
     yield from deny("file-ioctl", (f"(ioctl-command {services.TIOCSTI})",))

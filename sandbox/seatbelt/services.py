@@ -53,6 +53,9 @@ DANGEROUS_PROGRAMS = (
 DANGEROUS_OPERATIONS = (
     "appleevent-send",
     "authorization-right-obtain",
+    "file-mount",  # the kernel would speak with a file server, past the proxies
+    "file-unmount",
+    "hid-control",  # keys and clicks for other programs
     "job-creation",
     "lsopen",
     "mach-priv-task-port",
@@ -73,6 +76,7 @@ DANGEROUS_SERVICES = (
     "com.apple.SecurityServer",
     "com.apple.securityd.xpc",
     "com.apple.windowserver.active",
+    "com.apple.xpc.smd",
 )
 # Names are resolved by the proxies. A resolver is a way out: whatever it is asked for travels.
 RESOLVER_SERVICE = "com.apple.dnssd.service"
@@ -90,8 +94,24 @@ DEVICES = (
     "/dev/urandom",
     "/dev/dtracehelper",
 )
-# Terminals, and a process's own descriptors.
-DEVICE_PATTERNS = ("^/dev/ttys[0-9]+$", "^/dev/fd/[0-9]+$")
+# A process's own descriptors.
+DEVICE_PATTERNS = ("^/dev/fd/[0-9]+$",)
+# Terminals. All of them belong to the user: whoever reads another one takes what is typed there, passwords included.
+TERMINAL_PATTERN = "^/dev/ttys[0-9]+$"
+
+# What a process may ask the kernel by sysctl(3), which also tells the environment of every process of the same user.
+SYSTEM_VALUES = (
+    "kern.argmax", "kern.bootargs", "kern.bootsessionuuid", "kern.boottime", "kern.clockrate", "kern.hostname",
+    "kern.iossupportversion", "kern.job_control", "kern.maxfiles", "kern.maxfilesperproc", "kern.maxproc",
+    "kern.maxprocperuid", "kern.ngroups", "kern.osproductversion", "kern.osproductversioncompat",
+    "kern.osreldate", "kern.osrelease", "kern.osrevision", "kern.ostype", "kern.osvariant_status",
+    "kern.osversion", "kern.posix1version", "kern.saved_ids", "kern.secure_kernel", "kern.tcsm_available",
+    "kern.tcsm_enable", "kern.usrstack64", "kern.uuid", "kern.version",
+    "security.mac.lockdown_mode_state",
+)  # fmt: skip
+SYSTEM_TREES = (
+    "hw.", "kern.ipc.", "kern.proc.pgrp.", "kern.proc.pid.", "machdep.", "net.", "sysctl.", "user.", "vm.",
+)  # fmt: skip
 
 # TIOCSTI (sys/ttycom.h): types into the terminal that the wrap shares with its caller. Decimal, since the profile
 # language knows neither its name nor hexadecimal numbers.

@@ -7,6 +7,8 @@ no directory above a sealed path, and none that would bring something under a pa
 anything but mkdir put one there: what is made inside is then judged one by one.
 """
 
+from _collections_abc import Callable  # what `collections.abc` is, without the rest of `collections`
+
 from sandbox.filerules import FileRules, NameRules
 from sandbox.folding import readings
 from sandbox.supervisor.resolution import Place
@@ -170,16 +172,16 @@ class Judge:
             if rule:
                 raise Refused(CREATE, place.path, rule)
 
-    def guard_move(self, old: Place, new: Place) -> bool:
-        """Refused when a directory of the old name may not get the new one. True when it leaves the packages, where
-        names are allowed that are not elsewhere: somebody has to look into it."""
+    def guard_move(self, old: Place, new: Place) -> "Callable[[bytes, bytes], str] | None":
+        """Refused when a directory of the old name may not get the new one. Otherwise what somebody has to ask of each
+        entry in it (see `NameRules.taken_along`), or None."""
         if self.ground(new.folder).zone <= OWN or old.name in DOTS or new.name in DOTS:
-            return False
+            return None
         source = (old.folder, old.name)
         rule = self._names.brings_denied(new.folder, new.name, source)
         if rule:
             raise Refused(CREATE, new.path, rule)
-        return self._names.leaves_packages(new.folder, new.name, source)
+        return self._names.taken_along(new.folder, new.name, source)
 
     def config(self, place: Place) -> str:
         """The rule of a configuration whose replacement is judged by its content; empty for anything else."""

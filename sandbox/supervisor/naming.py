@@ -7,18 +7,18 @@ pinned. What it refuses, it refuses with its own errno.
 import errno
 import os
 import stat
+from _collections_abc import Callable, Iterator  # without the rest of `collections`
 
-from sandbox.filerules import ALLOWED_AMONG_PACKAGES
-from sandbox.globs import Globs
 from sandbox.supervisor import kernel
 from sandbox.supervisor.call import Call
 from sandbox.supervisor.judgement import CREATE, DOTS, PRIVATE, UNLINK, Refused
-from sandbox.supervisor.opening import is_link, require_file
+from sandbox.supervisor.opening import is_link
 from sandbox.supervisor.resolution import LINK_LIMIT, Place, path_of
 
 AT_EMPTY_PATH, AT_SYMLINK_FOLLOW = 0x1000, 0x400
 # RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT (linux/fs.h)
 RENAME_FLAGS, RENAME_NOREPLACE, RENAME_EXCHANGE = 7, 1, 2
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Files looked at in a directory that leaves the installed packages; a larger one is refused.
 PACKAGE_FILES_LIMIT = 50_000
 
@@ -69,29 +69,48 @@ def _guard_folder(call: Call, old: Place, new: Place) -> None:
         return  # the kernel will say it
     if stat.S_ISREG(found):
         return
-    if call.door.judge.guard_move(old, new) and stat.S_ISDIR(found):
-        folder = call.resolver.hold(
-            os.open(old.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=old.parent)
-        )
-        rule = _package_file_in(folder)
+    question = call.door.judge.guard_move(old, new)
+    if stat.S_ISLNK(found):
+        _refuse_alias(call, os.readlink(old.name, dir_fd=old.parent), new)
+    if question is not None and stat.S_ISDIR(found):
+        folder = call.resolver.hold(os.open(old.name, _LIST, dir_fd=old.parent))
+        rule = _denied_below(folder, question)
         if rule:
             raise Refused(CREATE, new.path, rule)
 
 
-def _package_file_in(folder: int) -> str:
-    """The glob that denies some name in a directory, of those that are allowed among installed packages only."""
-    globs = Globs(ALLOWED_AMONG_PACKAGES)
-    seen = 0
-    for _, folders, files, descriptor in os.fwalk(b".", dir_fd=folder):
-        seen += len(files) + len(folders)
-        if seen > PACKAGE_FILES_LIMIT:
-            return f"more than {PACKAGE_FILES_LIMIT} files"
-        for name in (*files, *folders):
-            rule = globs.find((os.fsdecode(name).casefold(),))
+def _denied_below(folder: int, question: Callable[[bytes, bytes], str]) -> str:
+    """The first rule that an entry anywhere in a directory meets; also when not all of it can be looked at.
+
+    Nothing is made in it meanwhile: everything that is made anywhere in the wrap is made here, one after the other.
+    """
+    try:
+        for seen, (below, name) in enumerate(_entries_below(folder)):
+            if seen >= PACKAGE_FILES_LIMIT:
+                return f"more than {PACKAGE_FILES_LIMIT} files"
+            rule = question(below, name)
             if rule:
                 return rule
-        del descriptor
+    except OSError as error:
+        return f"a directory in it cannot be looked into: {error.strerror}"
     return ""
+
+
+def _entries_below(folder: int) -> Iterator[tuple[bytes, bytes]]:
+    """Every entry below a directory, with the path of what holds it ("" or "/a/b"); OSError where that cannot be
+    listed. A directory's entries are never held all at once."""
+    pending = [b""]
+    while pending:
+        below = pending.pop()
+        current = os.open(b"." + below, _LIST, dir_fd=folder)
+        try:
+            with os.scandir(current) as listing:
+                for entry in listing:
+                    name = os.fsencode(entry.name)
+                    pending += [below + b"/" + name] if entry.is_dir(follow_symlinks=False) else []
+                    yield below, name
+        finally:
+            os.close(current)
 
 
 def exists(place: Place) -> bool:
@@ -122,12 +141,14 @@ def link(call: Call, old_folder: int, old: int, new_folder: int, new: int, flags
     if isinstance(source, int):
         if os.fstat(source).st_nlink:  # without a name it was made for the caller (O_TMPFILE)
             judge.check_path(path_of(source), CREATE)
-            require_file(source)
         os.link(b"/proc/self/fd/%d" % source, target.spelled, dst_dir_fd=target.parent, follow_symlinks=True)
     elif judge.check(source, CREATE) == zone == PRIVATE:
         call.go_on()
         return
     else:
+        if is_link(source):  # another name of a link is a new link
+            judge.guard_link(target)
+            _refuse_alias(call, os.readlink(source.name, dir_fd=source.parent), target)
         os.link(
             source.spelled,
             target.spelled,

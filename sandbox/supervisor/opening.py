@@ -27,14 +27,21 @@ _ordinary: set[int] = set()
 _ORDINARY_LIMIT = 1024
 
 
+def is_walled(flags: int) -> bool:
+    """Whether the wall would stop this open wherever it may not be: what is left to the kernel can be led elsewhere
+    meanwhile. The wall goes by the right to write that is asked for. It does not know truncating, and the access mode
+    3 asks for no right at all."""
+    mode = flags & os.O_ACCMODE
+    return mode in (os.O_WRONLY, os.O_RDWR) or (mode == os.O_RDONLY and not flags & os.O_TRUNC)
+
+
 def open_file(call: Call, folder: int, path: bytes, flags: int, mode: int) -> None:
     """open(2), openat(2), creat(2). `flags` are the caller's, as a signed number."""
     door, resolver = call.door, call.resolver
     if flags & TMPFILE:
         open_nameless(call, folder, path, flags, mode)
         return
-    # The wall does not know truncating: what asks for that and for no right to write is never left to the kernel.
-    may_go_on = bool(flags & os.O_ACCMODE or not flags & os.O_TRUNC)
+    may_go_on = is_walled(flags)
     if path in COMMON_DEVICES and may_go_on and door.judge.ground(b"/dev").zone == PRIVATE:
         call.go_on()
         return
@@ -176,7 +183,7 @@ def reopen(call: Call, pinned: int, link: Place, flags: int) -> None:
         _open_pipe(call, -1, b"/proc/self/fd/%d" % call.resolver.hold(os.dup(pinned)), flags)
     elif stat.S_ISCHR(found) and _hand_back(call, link, flags):
         pass
-    elif flags & os.O_ACCMODE or not flags & os.O_TRUNC:
+    elif is_walled(flags):
         call.go_on()
     else:
         raise PermissionError(errno.EACCES, "")

@@ -26,6 +26,8 @@ PYTHON_FLAGS = ("-I", "-S", "-E")
 SOURCES = program.__file__.rsplit("/", 3)[0]
 # Seconds that one waits: launches that belong together follow each other faster, and nobody wants it for nothing.
 RESERVE: Final = 30.0
+# Seconds for one that is sent home to be gone.
+TEARDOWN_DEADLINE: Final = 10.0
 # What a process is born with, and its own children after it, besides what is set for each.
 _LIMITS: Final = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
@@ -78,6 +80,7 @@ class Reserve:
         self._lock = threading.Lock()
         self._launches = 0
         self._kept: Started | None = None
+        self._timer: threading.Timer | None = None
         self._born: tuple[str, object] | None = None
         os.register_at_fork(after_in_child=self._forget)
 
@@ -86,6 +89,8 @@ class Reserve:
         with self._lock:
             self._launches += 1
             kept, self._kept = self._kept, None
+            if self._timer is not None:
+                self._timer.cancel()
             fits = self._born == (python, self._inherited())
         if kept is None:
             return None
@@ -104,9 +109,21 @@ class Reserve:
                 self._kept = kept = start(python, subprocess.DEVNULL, early=True)
             except (OSError, GatewayError):  # the next launch says it
                 return
-        timer = threading.Timer(self._seconds, self._dismiss, (kept,))
-        timer.daemon = True
-        timer.start()
+            self._timer = threading.Timer(self._seconds, self._dismiss, (kept,))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def empty(self) -> None:
+        """Sends home who waits, for a caller that has launched its last; nothing of it is left then."""
+        with self._lock:
+            kept, self._kept = self._kept, None
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        if kept is not None:
+            kept.close()
+            kept.child.settle(TEARDOWN_DEADLINE)
 
     def _dismiss(self, kept: Started) -> None:
         """Sends it home if it still waits."""

@@ -47,6 +47,7 @@ else:
     with socket.socket(fileno=door) as supervisor:
         names["hand_over"](supervisor, names["install_door"](calls))
         supervisor.sendall(b"D")
+os.closerange(3, 256)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the launcher shields bubblewrap from them
 os.execvp(sys.argv[5], sys.argv[5:])
 """
@@ -61,7 +62,7 @@ def memory_file(content: bytes) -> int:
 
 def rules_of(what: dict[str, Any]) -> DoorRules:
     """The shipped names, and what the description adds."""
-    lists = {name: tuple(what.get(name, ())) for name in ("sealed", "git_configs", "sockets")}
+    lists = {name: tuple(what.get(name, ())) for name in ("sealed", "git_configs", "sockets", "allow_write")}
     return DoorRules(canary=CANARY, writable=tuple(what["roots"]), private=PRIVATE, **lists)
 
 

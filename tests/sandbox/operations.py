@@ -6,12 +6,16 @@ Whatever it does depends on the seed and on earlier results alone, so two runs p
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import random
 import stat
 import sys
+from collections.abc import Callable
 
+# What is done, and what does it.
+Operation = tuple[list[object], Callable[[], object]]
 NAMES = (
     "a",
     "b",
@@ -52,7 +56,8 @@ OPEN_FLAGS = (
     os.O_CLOEXEC,
     os.O_PATH,
 )
-MODES = (0o644, 0o600, 0o666, 0o755, 0o777, 0o400, 0o4755, 0o2755, 0o1777, 0)
+MODES = (*[0o644, 0o600, 0o666, 0o755, 0o777] * 3, 0o400, 0o4755, 0o2755, 0o1777, 0)
+MASKS = (*[0, 0o22, 0o2, 0o27, 0o77] * 3, 0o777)
 HERE, EMPTY_PATH, FOLLOW = -100, 0x1000, 0x400
 NO_REPLACE, EXCHANGE = 1, 2
 X86 = os.uname().machine == "x86_64"
@@ -64,24 +69,31 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
 
-def call(number, *arguments):
+def call(number: int, *arguments: int | str) -> int:
     """A system call by number; OSError when it fails."""
     words = [
         ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(os.fsencode(one)) for one in arguments
     ]
-    result = libc.syscall(ctypes.c_long(number), *words)
+    result = int(libc.syscall(ctypes.c_long(number), *words))
     if result < 0:
         raise OSError(ctypes.get_errno(), "")
     return result
 
 
+def reason(error: OSError) -> str:
+    """The name of its errno."""
+    return errno.errorcode.get(error.errno or 0, "?")
+
+
 class Work:
-    def __init__(self, seed, tree):
+    """The tree, and what was drawn so far."""
+
+    def __init__(self, seed: int, tree: str) -> None:
         self.draw = random.Random(seed)
         self.tree = tree
-        self.kept = []  # descriptors that stay open
+        self.kept: list[int] = []  # descriptors that stay open
 
-    def path(self):
+    def path(self) -> str:
         """A path in one of many spellings."""
         kind = self.draw.random()
         name = self.draw.choice(NAMES)
@@ -103,14 +115,14 @@ class Work:
             return "n" * self.draw.choice((200, 255, 256)) + self.draw.choice(("", "/x"))
         return f"/dev/fd/{self.kept_one()}"
 
-    def start(self):
+    def start(self) -> int | None:
         """What a relative path begins at: the working directory, or some descriptor."""
         return None if self.draw.random() < 0.8 else self.kept_one()
 
-    def kept_one(self):
+    def kept_one(self) -> int:
         return self.draw.choice(self.kept) if self.kept else 99
 
-    def do_open(self):
+    def do_open(self) -> Operation:
         path, start = self.path(), self.start()
         flags = self.draw.choice((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR))
         for flag in OPEN_FLAGS:
@@ -124,7 +136,7 @@ class Work:
             os.open(path, flags, mode, dir_fd=start), content, keep
         )
 
-    def do_nameless(self):
+    def do_nameless(self) -> Operation:
         path, flags = (
             self.path(),
             os.O_TMPFILE | self.draw.choice((os.O_RDWR, os.O_WRONLY, os.O_RDWR | os.O_EXCL)),
@@ -134,12 +146,10 @@ class Work:
             os.open(path, flags, mode), b"nameless", True
         )
 
-    def opened(self, descriptor, content, keep):
+    def opened(self, descriptor: int, content: bytes, keep: bool) -> list[object]:
         """What can be told of a descriptor, and it is written to."""
-        import fcntl
-
         found = os.fstat(descriptor)
-        told = [
+        told: list[object] = [
             descriptor,
             fcntl.fcntl(descriptor, fcntl.F_GETFL) & TOLD,
             fcntl.fcntl(descriptor, fcntl.F_GETFD),
@@ -149,7 +159,7 @@ class Work:
             try:
                 told.append(os.write(descriptor, content))
             except OSError as error:
-                told.append(errno.errorcode[error.errno])
+                told.append(reason(error))
         if not keep:
             os.close(descriptor)
         elif len(self.kept) < 6:
@@ -159,25 +169,25 @@ class Work:
             self.kept[0] = descriptor
         return told
 
-    def do_rename(self):
+    def do_rename(self) -> Operation:
         old, new, first, second = self.path(), self.path(), self.start(), self.start()
         return ["rename", old, new, first, second], lambda: os.rename(
             old, new, src_dir_fd=first, dst_dir_fd=second
         )
 
-    def do_rename2(self):
+    def do_rename2(self) -> Operation:
         old, new = self.path(), self.path()
         flags = self.draw.choice((0, NO_REPLACE, EXCHANGE, EXCHANGE, EXCHANGE | NO_REPLACE, 64))
         return ["renameat2", old, new, flags], lambda: call(RENAMEAT2, HERE, old, HERE, new, flags)
 
-    def do_link(self):
+    def do_link(self) -> Operation:
         old, new, first = self.path(), self.path(), self.start()
         flags = self.draw.choice((0, 0, FOLLOW, EMPTY_PATH, 2))
         return ["link", old, new, first, flags], lambda: call(
             LINKAT, HERE if first is None else first, old, HERE, new, flags
         )
 
-    def do_publish(self):
+    def do_publish(self) -> Operation:
         start, new = self.kept_one(), self.path()
         way = self.draw.random() < 0.5
         old, flags = ("", EMPTY_PATH) if way else (f"/proc/self/fd/{start}", FOLLOW)
@@ -185,14 +195,14 @@ class Work:
             LINKAT, start if way else HERE, old, HERE, new, flags
         )
 
-    def do_symlink(self):
+    def do_symlink(self) -> Operation:
         target = self.draw.choice(
             (*NAMES, "..", "../a", "/proc/self/cwd/a", os.path.join(self.tree, "b"), "loop", "a/")
         )
         name, start = self.draw.choice((self.path(), "link", "loop")), self.start()
         return ["symlink", target, name, start], lambda: os.symlink(target, name, dir_fd=start)
 
-    def do_mknod(self):
+    def do_mknod(self) -> Operation:
         path, start = self.path(), self.start()
         kind, mode = (
             self.draw.choice((stat.S_IFREG, 0, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFDIR)),
@@ -200,68 +210,79 @@ class Work:
         )
         return ["mknod", path, start, kind, mode], lambda: os.mknod(path, kind | mode, dir_fd=start)
 
-    def do_mkdir(self):
+    def do_mkdir(self) -> Operation:
         path, start = self.draw.choice((self.path(), "folder", "folder/deep")), self.start()
         mode = self.draw.choice(MODES)
         return ["mkdir", path, start, mode], lambda: os.mkdir(path, mode, dir_fd=start)
 
-    def do_truncate(self):
+    def do_truncate(self) -> Operation:
         path, size = self.path(), self.draw.choice((0, 1, 5, 4096, -1))
         return ["truncate", path, size], lambda: os.truncate(path, size)
 
-    def do_umask(self):
-        mask = self.draw.choice((0, 0o22, 0o77, 0o27, 0o777, 0o2))
+    def do_umask(self) -> Operation:
+        mask = self.draw.choice(MASKS)
         return ["umask", mask], lambda: os.umask(mask)
 
-    def do_chdir(self):
+    def do_chdir(self) -> Operation:
         path = self.draw.choice(("folder", "..", self.tree, "folder/deep", self.tree))
         # Never above the tree: what is there is not ours.
         return ["chdir", path], lambda: os.chdir(
             path if path != ".." or os.getcwd() != self.tree else self.tree
         )
 
-    def do_unlink(self):
+    def do_unlink(self) -> Operation:
         path = self.path()
         return ["unlink", path], lambda: os.unlink(path)
 
-    def do_rmdir(self):
+    def do_rmdir(self) -> Operation:
         path = self.path()
         return ["rmdir", path], lambda: os.rmdir(path)
 
-    def do_chmod(self):
+    def do_chmod(self) -> Operation:
         path, mode = self.draw.choice(NAMES), self.draw.choice(MODES)
         return ["chmod", path, mode], lambda: os.chmod(path, mode)
 
-    def do_write(self):
+    def do_repair(self) -> Operation:
+        """Modes that let work go on."""
+
+        def repair() -> None:
+            os.umask(0o22)
+            for folder in ("folder", "folder/deep"):
+                os.chmod(folder, 0o755)
+
+        return ["repair"], repair
+
+    def do_write(self) -> Operation:
         descriptor = self.kept_one()
         return ["write", descriptor], lambda: os.write(descriptor, b"more")
 
-    def do_close(self):
+    def do_close(self) -> Operation:
         descriptor = self.kept_one()
         if descriptor in self.kept:
             self.kept.remove(descriptor)
         return ["close", descriptor], lambda: os.close(descriptor)
 
-    def step(self):
+    def step(self) -> tuple[list[object], object]:
         """One operation: what it is, how it went."""
         kind = self.draw.choices(KINDS, WEIGHTS)[0]
         what, do = getattr(self, "do_" + kind)()
         try:
             return what, do()
         except OSError as error:
-            return what, errno.errorcode[error.errno]
+            return what, reason(error)
         except ValueError:
             return what, "ValueError"
 
 
 WEIGHTED = {
     "open": 30, "nameless": 3, "rename": 10, "rename2": 6, "link": 7, "publish": 4, "symlink": 7, "mknod": 5,
-    "mkdir": 8, "truncate": 5, "umask": 3, "chdir": 4, "unlink": 5, "rmdir": 2, "chmod": 4, "write": 3, "close": 2,
+    "mkdir": 8, "truncate": 5, "umask": 3, "chdir": 4, "unlink": 5, "rmdir": 2, "chmod": 4, "repair": 4,
+    "write": 3, "close": 2,
 }  # fmt: skip
 KINDS, WEIGHTS = list(WEIGHTED), list(WEIGHTED.values())
 
 
-def may_block(path, start):
+def may_block(path: str, start: int | None) -> bool:
     """Whether opening would wait for somebody at the other end of a pipe."""
     try:
         return stat.S_ISFIFO(os.stat(path, dir_fd=start).st_mode)
@@ -269,7 +290,7 @@ def may_block(path, start):
         return False
 
 
-def main(arguments):
+def main(arguments: list[str]) -> None:
     seed, count, tree = int(arguments[0]), int(arguments[1]), arguments[2]
     os.chdir(tree)
     work = Work(seed, tree)

@@ -49,7 +49,7 @@ def work(place: Place, seed: int, door: bool) -> list[list[Any]]:
 
 def portrait(tree: Path) -> dict[str, tuple[object, ...]]:
     """Everything below a directory: kind and mode, owner, content, and which names are the same file."""
-    found: dict[str, tuple[object, ...]] = {}
+    found: dict[str, tuple[object, ...]] = {".": (oct(tree.stat().st_mode), tree.stat().st_nlink)}
     first: dict[int, str] = {}
     for folder, folders, files in os.walk(tree):
         for name in sorted((*folders, *files)):
@@ -68,6 +68,7 @@ def portrait(tree: Path) -> dict[str, tuple[object, ...]]:
 
 def clear(tree: Path) -> None:
     """Empties a directory whatever the modes below it, and makes it as it was."""
+    tree.chmod(0o755)
     subprocess.run(
         ("find", str(tree), "-mindepth", "1", "-type", "d", "-exec", "chmod", "700", "{}", "+"), check=True
     )
@@ -94,6 +95,6 @@ def test_same_work_comes_to_the_same(place: Place, seed: int) -> None:
         else:
             assert one == other, f"operation {number} of seed {seed}"
     assert portrait(place.worktree) == expected
-    assert sum(not failed(result) for _, result in plain) > COUNT / 5, "hardly anything succeeded"
+    assert sum(not failed(result) for _, result in plain) > COUNT / 8, "hardly anything succeeded"
     assert others <= OTHER_ERRORS * COUNT
     clear(place.worktree)

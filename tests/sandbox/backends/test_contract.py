@@ -25,6 +25,7 @@ from sandbox.backends import BACKENDS
 from sandbox.backends.base import Backend, Command, Execution, Running, Stdio
 from sandbox.events import Cause, Exit, Killed, Ready, SandboxEvent, Starting, Stderr, Stdout, Violation
 from sandbox.spec import SandboxBindMount, SandboxHandle, SandboxSpec, SandboxState
+from sandbox.supervisor.client import RESERVE
 from tests.sandbox.wrapping import PATIENCE, PEOPLE, SOURCES, Place, as_ordinary, place_of
 
 WORKS = [backend for backend in BACKENDS if backend.probe().available]
@@ -605,6 +606,7 @@ def test_nothing_is_left(kind: Kind, host: Place) -> None:
             session.sh("echo unread; exec sleep 1000")
             session.sh("echo unread; exit 1")
             session.run("echo read")
+    RESERVE.empty()
     assert (sorted(os.listdir("/dev/fd")), threading.active_count()) == before
     assert list(host.worktree.iterdir()) == []
 

@@ -13,6 +13,7 @@ from functools import cache
 # begin with it.
 OPERATIONS = frozenset({
     "appleevent-send", "authorization-right-obtain", "default", "file-clone", "file-ioctl", "file-link",
+    "file-mount", "file-unmount", "hid-control", "sysctl-read",
     "file-read-data", "file-read-metadata", "file-read-xattr", "file-write-create", "file-write-data",
     "file-write-mode", "file-write-unlink", "file-write-xattr", "job-creation", "lsopen", "mach-lookup",
     "mach-priv-task-port", "network-bind", "network-inbound", "network-outbound", "process-exec",
@@ -20,6 +21,8 @@ OPERATIONS = frozenset({
 })  # fmt: skip
 FAMILIES = frozenset({"file-read*", "file-write*", "network*", "process-exec*", "process-info*"})
 TOKEN = re.compile(r'\s+|;[^\n]*|(?P<mark>[()])|(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>[^\s()";]+)', re.DOTALL)
+# The reader that the language comes from has room for so many bytes.
+LONGEST_STRING = 255
 ESCAPE = re.compile(rb'\\(x[0-9a-f]{2}|["\\])')
 # One element of an expression in the dialect that every engine shares.
 ELEMENT = re.compile(
@@ -50,9 +53,10 @@ class Request:
     path: bytes = b""
     is_folder: bool = False
     remote: str = ""  # "tcp HOST:PORT" or "unix"
-    service: bytes = b""
+    service: bytes = b""  # or the name of a system value
     target: str = "others"
     number: int = 0
+    own_terminal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +104,20 @@ def parse(text: str) -> list[Form]:
                 done = stack.pop()
                 if not stack:
                     raise ProfileError("a parenthesis too many")
-                stack[-1].append(done)
+                stack[-1].append(_joined(done))
             case _:
                 stack[-1].append(token)
     if len(stack) != 1:
         raise ProfileError("a parenthesis is missing")
     return stack[0]
+
+
+def _joined(form: list[Form]) -> Form:
+    """A string that was put together from parts, as one; any other form as it is."""
+    match form:
+        case ["string-append", *parts] if all(isinstance(part, Text) for part in parts):
+            return Text(b"".join(part.value for part in parts if isinstance(part, Text)))
+    return form
 
 
 def _tokens(text: str) -> Iterator[str | Text]:
@@ -116,6 +128,8 @@ def _tokens(text: str) -> Iterator[str | Text]:
             raise ProfileError(f"cannot read {text[at : at + 40]!r}")
         at = found.end()
         if found["text"]:
+            if len(found["text"].encode("utf-8", "surrogateescape")) > LONGEST_STRING:
+                raise ProfileError(f"a string that is too long: {found['text']}")
             yield Text(_unescape(found["text"][1:-1].encode("utf-8", "surrogateescape")))
         elif found["mark"] or found["word"]:
             yield found["mark"] or found["word"]
@@ -176,6 +190,12 @@ def matches(filter: Form, request: Request) -> bool:
             return _matches_address(address, request)
         case ["global-name", Text(name)]:
             return request.service == name
+        case ["sysctl-name", Text(name)]:
+            return request.service == name
+        case ["sysctl-name-prefix", Text(name)]:
+            return request.service.startswith(name)
+        case ["extension", Text(b"com.apple.sandbox.pty")]:
+            return request.own_terminal
         case ["target", ("self" | "same-sandbox") as target]:
             return request.target == target
         case ["ioctl-command", str(number)]:

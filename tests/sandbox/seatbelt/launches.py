@@ -52,6 +52,7 @@ CHAT = FilePolicy(
         f"{WORK}/checkouts/main",
     ),
     runnable=spelled(f"{WORK}/.venv", f"{WORK}/tools/run"),
+    terminals=("/dev/ttys003",),
 )
 CONFIGURED = replace(
     CHAT,
@@ -118,6 +119,7 @@ def prefixes(policy: FilePolicy) -> tuple[str, ...]:
         *DEVICES[:3],
         "/usr/bin/git",
         "/dev/ttys003",
+        "/dev/ttys004",
         "/dev/fd/2",
         "/dev/disk0",
     )

@@ -20,8 +20,11 @@ from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.sandbox.seatbelt.evaluator import Profile, Request
 from tests.sandbox.wrapping import Place, place_of
 
+# sysctl(3) of KERN_PROCARGS2: the arguments and the environment of a process.
+ENVIRONMENT_OF = """/usr/bin/perl -e 'require "syscall.ph" if 0; my ($n, $b) = (pack("Q", 65536), "\\0" x 65536);
+exit(syscall(202, pack("iii", 1, 49, $ENV{L}), 3, $b, $n, 0, 0) == 0 ? 0 : 1)'"""
 # What the shell of each attempt finds: W the worktree, U the user's home, H the home inside, S the state, P the port of
-# a service of the host, L the process of the launcher.
+# a service of the host, L the process of the launcher, T another terminal.
 ATTEMPTS = (
     ("read a file of the host", "cat $U/notes.txt", "file-read-data", "U/notes.txt", True),
     ("read a key", "cat $U/.ssh/id_ed25519", "file-read-data", "U/.ssh/id_ed25519", False),
@@ -29,6 +32,13 @@ ATTEMPTS = (
     ("list the keys", "ls $U/.ssh", "file-read-data", "U/.ssh", False),
     ("link to a key", "ln $U/.ssh/id_ed25519 $W/key && cat $W/key", "file-link", "U/.ssh/id_ed25519", False),
     ("clone a key", "cp -c $U/.ssh/id_ed25519 $W/key && cat $W/key", "file-clone", "U/.ssh/id_ed25519", False),
+    ("clone a file of the host to a denied name", "cp -c $W/src/a $W/.env", "file-clone", "W/.env", False),
+    ("clone into the user's home", "cp -c $W/src/a $U/new", "file-clone", "U/new", False),
+    ("a denied name with a letter that folds", "echo x > $W/x.\u212aey", "file-write-create", "W/x.\u212aey", False),
+    ("read another terminal", "cat <$T", "file-read-data", "T", False),
+    ("write to another terminal", "echo x >$T", "file-write-data", "T", False),
+    ("read another process's environment", ENVIRONMENT_OF, "sysctl-read kern.procargs2", "", False),
+    ("ask how many processors there are", "test $(/usr/sbin/sysctl -n hw.ncpu) -gt 0", "sysctl-read hw.ncpu", "", True),
     ("read the product's state", "cat $S/audit/a.jsonl", "file-read-data", "S/audit/a.jsonl", False),
     ("write in the worktree", "echo x > $W/src/new", "file-write-create", "W/src/new", True),
     ("write in the home", "echo x > $H/new", "file-write-create", "H/new", True),
@@ -82,7 +92,9 @@ class Paper:
         first, _, rest = path.partition("/")
         place = f"{self.places[first]}/{rest}" if first else path
         request = Request(name, place.encode() if path else b"")
-        if name == "signal":
+        if name == "sysctl-read":
+            request = Request(name, service=words[0].encode())
+        elif name == "signal":
             request = Request(name, target="same-sandbox" if words else "others")
         elif words:
             host, _, port = words[1].partition(":")

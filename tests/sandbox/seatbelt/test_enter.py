@@ -12,10 +12,10 @@ FLAGS = ("-I", "-S", "-E", "-B")
 
 
 def enter(
-    *argv: str, ignored: str = "-", keep: str = "0", **variables: str
+    *argv: str, ignored: str = "-", forget: str = "LC_CTYPE,__CF_USER_TEXT_ENCODING", **variables: str
 ) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
-        (sys.executable, *FLAGS, str(ENTER), ignored, keep, *argv),
+        (sys.executable, *FLAGS, str(ENTER), ignored, forget, *argv),
         env={"PATH": "/usr/bin:/bin", **variables},
         capture_output=True,
         check=False,
@@ -45,7 +45,7 @@ def test_arguments_are_bytes() -> None:
 def test_the_interpreter_adds_no_variable(locale: str) -> None:
     variables = {"LANG": locale} if locale else {}
     assert b"LC_CTYPE" not in enter("env", **variables).stdout
-    assert b"LC_CTYPE=C.UTF-8\n" in enter("env", keep="1", LC_CTYPE="C.UTF-8", **variables).stdout
+    assert b"LC_CTYPE=C.UTF-8\n" in enter("env", forget="-", LC_CTYPE="C.UTF-8", **variables).stdout
 
 
 @pytest.mark.parametrize(("ignored", "code"), [("-", -signal.SIGPIPE), (str(int(signal.SIGPIPE)), 0)])

@@ -38,6 +38,7 @@ MESSAGES = (
     ),
     ("Sandbox: kill(1) deny(1) signal others [launchd(1)]", "signal", "others [launchd(1)]", 1),
     ("Sandbox: sh(1) deny(1) lsopen", "lsopen", "", 1),
+    ("Sandbox: sandbox-exec(1) deny(1) process-exec* /w/a.out", "process-exec", "/w/a.out", 1),
     ("37 duplicate reports for Sandbox: cat(1) deny(1) file-read-data /x", "file-read-data", "/x", 37),
     ("1 duplicate report for Sandbox: cat(1) deny(1) file-read-data /x", "file-read-data", "/x", 1),
 )
@@ -75,6 +76,7 @@ def test_everything_else_is_nothing(data: bytes) -> None:
         "mach-lookup com.apple.dnssd.service",
         "network-outbound /private/var/run/mDNSResponder",
         "process-info-pidinfo launchd",
+        "sysctl-read kern.tty.ptmx_max",
         "file-write-data /dev/dtracehelper",
     ],
 )

@@ -164,6 +164,8 @@ def test_tools_that_are_executed_though_they_can_be_written(place: Place) -> Non
     place.write(venv / "pyvenv.cfg", "home = /usr/bin\n")
     place.write(venv / "bin/pytest", "#!/bin/sh\n", 0o755)
     place.write(place.worktree / "bin/tool", "#!/bin/sh\n", 0o755)
+    for folder in ("venv/bin", "node_modules/.bin", "lib/node_modules/.bin"):
+        (place.worktree / folder).mkdir(parents=True)
     tool = str(place.worktree / "bin/tool")
     for command, tried, runs in (
         (str(venv / "bin/pytest"), venv / "bin/pytest", True),
@@ -171,7 +173,11 @@ def test_tools_that_are_executed_though_they_can_be_written(place: Place) -> Non
         (str(venv / "bin/pytest"), place.worktree / "bin/tool", False),
         (tool, place.worktree / "bin/tool", True),
         (tool, place.worktree / "a.out", False),
-        ("true", venv / "bin/pytest", False),
+        ("true", venv / "bin/pytest", True),
+        ("true", place.worktree / "venv/bin/pytest", False),  # called so, and proven by nothing
+        ("true", place.worktree / "node_modules/.bin/jest", True),
+        ("true", place.worktree / "node_modules/jest/bin/jest.js", True),
+        ("true", place.worktree / "lib/node_modules/.bin/jest", False),
         ("true", Path("/usr/bin/true"), True),
     ):
         assert allows(plan(place, command=(command,)), EXECUTE, tried) is runs, (command, tried)

@@ -12,6 +12,7 @@ from tests.sandbox.seatbelt.launches import CHAT, CONFIGURED, HOME, NAMES, READ_
 
 READ, META, CREATE, WRITE = Operation.READ, Operation.METADATA, Operation.CREATE, Operation.WRITE
 UNLINK, LINK, EXECUTE = Operation.UNLINK, Operation.LINK, Operation.EXECUTE
+CLONE = Operation.CLONE
 OUTSIDE = "outside the writable directories"
 
 # Policy, operation, path, the rule that refuses it (empty: it is allowed).
@@ -31,7 +32,13 @@ VERDICTS: tuple[tuple[FilePolicy, Operation, str, str], ...] = (
     (CHAT, WRITE, "/Users/me/a.py", OUTSIDE),
     (CHAT, WRITE, "/tmp/workshop/a", OUTSIDE),
     (CHAT, WRITE, "/dev/null", ""),
-    (CHAT, WRITE, "/dev/ttys012", ""),
+    (CHAT, WRITE, "/dev/tty", ""),
+    (CHAT, WRITE, "/dev/ttys012", "another terminal"),
+    (CHAT, READ, "/dev/ttys012", "another terminal"),
+    (CHAT, META, "/dev/ttys012", ""),
+    (CHAT, WRITE, "/dev/ttys003", ""),
+    (CHAT, READ, "/dev/ttys003", ""),
+    (TERMINAL, READ, "/dev/ttys003", "another terminal"),
     (CHAT, WRITE, "/dev/disk2", OUTSIDE),
     (CHAT, WRITE, f"{WORK}/docs/a.md", OUTSIDE),
     (CHAT, WRITE, f"{WORK}/Docs/a.md", OUTSIDE),
@@ -68,6 +75,9 @@ VERDICTS: tuple[tuple[FilePolicy, Operation, str, str], ...] = (
     (CHAT, UNLINK, f"{WORK}/src", ""),
     (CHAT, LINK, f"{WORK}/src/a", ""),
     (CHAT, LINK, "/Users/me/a", OUTSIDE),
+    (CHAT, CLONE, f"{WORK}/src/a", ""),
+    (CHAT, CLONE, "/Users/me/a", OUTSIDE),
+    (CHAT, CLONE, f"{WORK}/.env", ".env"),
     (CHAT, EXECUTE, "/usr/bin/git", ""),
     (CHAT, EXECUTE, "/bin/launchctl", "dangerous program"),
     (CHAT, EXECUTE, f"{WORK}/a.out", "writable directory"),

@@ -62,6 +62,7 @@ DECIDED = (
     ("file-write-data", "/Users/me/a.txt"),
     ("file-write-data", f"{WORK}/docs/a.txt"),
     ("file-write-data", "/dev/null"),
+    ("file-read-data", "/dev/ttys004"),
     ("file-write-data", f"{WORK}/.e\u200cnv"),
     ("file-write-data", f"{WORK}/.env"),
     ("file-write-data", "/Users/me/.local/state/agent-gateway/workspaces/default/home/.env"),
@@ -81,6 +82,7 @@ DECIDED = (
 def test_every_rule_of_a_file_decides_something() -> None:
     profile = PROFILES["configured"]
     deciding = [profile.deciding(Request(operation, path.encode())) for operation, path in DECIDED]
+    deciding += [profile.deciding(Request("file-write-data", b"/dev/ttys004", own_terminal=True))]
     deciding += [profile.deciding(Request("file-write-unlink", f"/private{WORK}/deep/x".encode(), True))]
     for path in (
         WORK,
@@ -106,6 +108,9 @@ MOVES = (
     ("a file onto a denied name", Operation.CREATE, f"{WORK}/.env", False),
     ("a link to a denied file", Operation.LINK, f"{WORK}/.env", False),
     ("a link to a secret of the host", Operation.LINK, "/Users/me/notes.txt", False),
+    ("a clone to a denied name", Operation.CLONE, f"{WORK}/.env", False),
+    ("a clone outside of the roots", Operation.CLONE, "/Users/me/Library/LaunchAgents/a.plist", False),
+    ("a clone of a secret", Operation.CLONE, "/Users/me/.ssh/id_ed25519", False),
     ("a git directory away", Operation.UNLINK, f"{WORK}/.git", False),
     ("the directory above one away", Operation.UNLINK, f"{WORK}/vendor/lib", False),
     ("the one above that away", Operation.UNLINK, f"{WORK}/vendor", False),
@@ -156,6 +161,15 @@ OTHERS = (
     (Request("file-ioctl", b"/dev/ttys001", number=2147578994), False),  # TIOCSTI
     (Request("file-ioctl", b"/dev/ttys001", number=1074295912), True),  # TIOCGWINSZ
     (Request("process-fork"), True),
+    (Request("file-read-data", b"/dev/ttys004", own_terminal=True), True),
+    (Request("file-write-data", b"/dev/ttys004", own_terminal=True), True),
+    (Request("file-mount", b"/Users/me/project/src"), False),
+    (Request("hid-control"), False),
+    (Request("sysctl-read", service=b"kern.procargs2"), False),
+    (Request("sysctl-read", service=b""), False),  # asked for by a number without a name
+    (Request("sysctl-read", service=b"kern.proc.all"), False),
+    (Request("sysctl-read", service=b"hw.ncpu"), True),
+    (Request("sysctl-read", service=b"kern.osversion"), True),
 )
 
 
@@ -192,7 +206,7 @@ def test_parts_come_in_their_order(name: str) -> None:
     marks: tuple[str, ...] = (
         "(allow default)",
         "; Secrets",
-        "(deny file-write* file-link (with",
+        "(deny file-write* file-link file-clone (with",
         "; Names",
         "; What is protected",
     )
@@ -240,6 +254,12 @@ def test_any_path_is_quoted() -> None:
         assert profile.allows(ask(Operation.WRITE, f"{path}2")) is not is_disguised(name), name
 
 
+def test_long_strings_are_put_together() -> None:
+    for path in (f"/{'x' * 1000}", f"/{'\u00e9' * 400}", "/" + "\n" * 300, "/" + '"' * 250):
+        assert quote(path).startswith("(string-append ")
+        assert parse(quote(path)) == [Text(path.encode())]
+
+
 def test_many_paths_are_divided_among_rules() -> None:
     sealed = tuple(f"{WORK}/{number}" for number in range(FILTERS_A_RULE))
     profile = Profile(text_of(replace(CHAT, sealed=sealed)))
@@ -274,6 +294,8 @@ def test_one_more_repository_is_a_few_lines_more() -> None:
         '(version 1)(deny file-write* (require-all (subpath "/a") (nonsense)))',
         '(version 1)(deny network-outbound (remote tcp "127.0.0.1:1"))',
         '(version 1)(deny file-write* (with massage "x"))',
+        f'(version 1)(deny file-write* (literal "/{"x" * 300}"))',
+        '(version 1)(deny file-write* (literal (string-apend "/a" "/b")))',
     ],
 )
 def test_a_mistake_in_a_profile_is_noticed(text: str) -> None:

@@ -40,3 +40,10 @@ def test_command_that_types_into_a_terminal() -> None:
 def test_disks_are_no_devices_for_everybody() -> None:
     assert not any(re.search(r"disk|mem|bpf", path) for path in services.DEVICES)
     assert not any(re.match(pattern, "/dev/disk0") for pattern in services.DEVICE_PATTERNS)
+
+
+@pytest.mark.parametrize("name", ["kern.procargs", "kern.procargs2", "kern.proc.all", "kern.proc.uid.501"])
+def test_other_processes_are_not_among_the_system_values(name: str) -> None:
+    """Nor are they below a tree that may be asked."""
+    assert name not in services.SYSTEM_VALUES
+    assert not name.startswith(services.SYSTEM_TREES)

@@ -193,3 +193,59 @@ told()
     }
     assert not differing
     assert sum(found[name] != expected[name] for name in expected) <= 8  # which of two errors comes first
+
+
+def test_another_name_of_a_link_is_a_link(ground: Ground) -> None:
+    """A hard link of one brings along what it leads to, and so does moving one to where it leads elsewhere."""
+    ground.write("evil/settings.json", "evil")
+    ground.write(".env", "secret")
+    seen = tried(
+        ground,
+        """
+os.mkdir("sub"); os.mkdir("sub/sub")
+t("made", lambda: os.symlink("evil", "s"))
+t("linked", lambda: os.link("s", ".claude", follow_symlinks=False))
+t("linked elsewhere", lambda: os.link("s", "other", follow_symlinks=False))
+t("leads nowhere", lambda: os.symlink("../.env", "sub/sub/al"))
+t("moved to where it leads to a secret", lambda: os.rename("sub/sub/al", "sub/al"))
+t("linked to where it does", lambda: os.link("sub/sub/al", "sub/al", follow_symlinks=False))
+""",
+    )
+    allowed = ("made", "linked elsewhere", "leads nowhere")
+    assert {name: seen.pop(name) for name in allowed} == dict.fromkeys(allowed, "ok")
+    assert set(seen.values()) == {"EACCES"}, seen
+
+
+def test_what_cannot_be_looked_into_does_not_leave_the_packages(ground: Ground) -> None:
+    seen = tried(
+        ground,
+        """
+os.makedirs("node_modules/p/sub"); os.makedirs("node_modules/r"); os.makedirs("node_modules/closed/sub")
+put("node_modules/p/sub/x.pem"); put("node_modules/r/x.pe\\u200bm"); put("node_modules/closed/sub/x.pem")
+os.chmod("node_modules/closed/sub", 0)
+t("below", lambda: os.rename("node_modules/p", "p"))
+t("in another spelling", lambda: os.rename("node_modules/r", "r"))
+t("closed", lambda: os.rename("node_modules/closed", "closed"))
+os.chmod("node_modules/closed/sub", 0o700)
+""",
+    )
+    assert set(seen.values()) == {"EACCES"}, seen
+
+
+def test_what_an_exception_let_be_made_stays_where_it_holds(ground: Ground) -> None:
+    cache = f"{ground.root}/cache/*"
+    seen = tried(
+        ground,
+        """
+os.makedirs("cache/d/.vscode"); os.makedirs("cache/.claude/hooks"); os.makedirs("cache/plain/x")
+put("cache/d/.vscode/tasks.json"); put("cache/.claude/settings.json"); put("cache/plain/x/y")
+t("with a denied name", lambda: os.rename("cache/d", "d"))
+t("under a rule by path", lambda: os.rename("cache/.claude", ".claude"))
+t("the place itself", lambda: os.rename("cache", "other"))
+t("within", lambda: os.rename("cache/d", "cache/e"))
+t("with nothing of the kind", lambda: os.rename("cache/plain", "plain"))
+""",
+        allow_write=[cache],
+    )
+    assert (seen.pop("within"), seen.pop("with nothing of the kind")) == ("ok", "ok")
+    assert set(seen.values()) == {"EACCES"}, seen

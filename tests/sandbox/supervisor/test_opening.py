@@ -1,11 +1,13 @@
 """open and truncate through the door: what is opened, with what, and what is refused."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
+from sandbox.supervisor.opening import is_walled
 from tests.sandbox.supervisor.supervised import TRY, Ground, ground_of, tried
 from tests.sandbox.wrapping import PATIENCE, PEOPLE
 
@@ -204,3 +206,11 @@ t("outside", lambda: os.truncate("/etc/passwd", 0))
         "shorter": "ok", "longer": "ok", "size": 5000, "negative": "EINVAL", "directory": "EISDIR", "pipe": "EINVAL",
         "absent": "ENOENT", "slash": "ENOTDIR", "sealed": "EACCES", "private": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("flags", range(4))
+@pytest.mark.parametrize("truncates", [False, True])
+def test_only_what_the_wall_would_stop_is_left_to_the_kernel(flags: int, truncates: bool) -> None:
+    """Landlock goes by the right to write; of truncating it knows nothing, and access mode 3 asks for no right."""
+    asked = flags | (os.O_TRUNC if truncates else 0)
+    assert is_walled(asked) is (flags in (os.O_WRONLY, os.O_RDWR) or (flags == os.O_RDONLY and not truncates))

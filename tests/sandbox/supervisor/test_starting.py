@@ -56,6 +56,15 @@ def test_it_is_sent_home_when_nobody_comes() -> None:
     assert reserve.take(PYTHON) is None
 
 
+def test_nothing_is_left_of_an_emptied_one(reserve: Reserve) -> None:
+    before = sorted(os.listdir("/dev/fd")), threading.active_count()
+    reserve.fill(PYTHON)
+    assert (sorted(os.listdir("/dev/fd")), threading.active_count()) != before
+    reserve.empty()
+    reserve.empty()
+    assert (sorted(os.listdir("/dev/fd")), threading.active_count()) == before
+
+
 def test_one_that_died_is_not_taken(reserve: Reserve) -> None:
     reserve.fill(PYTHON)
     started = taken(reserve)
