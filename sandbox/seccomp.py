@@ -30,7 +30,7 @@ NOTIFIED = (
     "mkdir", "mkdirat", "truncate", "umask", "connect",
 )  # fmt: skip
 # With the door: judged by their arguments. Opening comes first, being by far the most frequent of all judged calls.
-DOOR_JUDGED = ("openat", "open", "socketpair")
+DOOR_JUDGED = ("openat", "open", "fcntl", "socketpair")
 # With the door: openat2's flags lie in memory as well.
 DOOR_ABSENT = ("openat2",)
 _DOOR = (*NOTIFIED, *DOOR_JUDGED, *DOOR_ABSENT)
@@ -48,6 +48,9 @@ TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 # versions; fs/bcachefs/bcachefs_ioctl.h: BCH_IOCTL_SUBVOLUME_CREATE).
 IOCTL_TYPE_AND_NUMBER = 0xFFFF
 NAMING_IOCTLS = (0x9401, 0x940E, 0x9417, 0x9418, 0xBC10)
+# linux/fcntl.h: F_SETLEASE, F_SETDELEG. A lease makes everybody else's opening of that file wait for up to 45 seconds;
+# the supervisor, which opens in everybody's place, would keep all of them waiting.
+LEASES = (1024, 1040)
 # linux/ptrace.h: what begins to trace a process; the rest needs one that is traced.
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
 # linux/resource.h, linux/ioprio.h
@@ -137,6 +140,7 @@ def build_filter(machine: str = "", *, shares_group: bool = False, door: bool = 
     program.answer("forbidden", _ERRNO | errno.EPERM)
     program.answer("family", _ERRNO | errno.EAFNOSUPPORT)
     program.answer("type", _ERRNO | errno.EPROTONOSUPPORT)
+    program.answer("lease", _ERRNO | errno.EAGAIN)
     program.answer("allow", _ALLOW)
     return program.pack()
 
@@ -182,12 +186,17 @@ def _judge(program: _Program, door: bool) -> None:
 
 
 def _judge_opening(program: _Program) -> None:
-    """With the door: what opens a file or a Unix socket."""
+    """With the door: what opens a file or a Unix socket, or keeps others from it."""
     for name, index in (("open", 1), ("openat", 2)):
         program.label(name)
         program.add(_LOAD, _argument(index))
         program.add(_ANY_BIT, O_PATH, "allow")
         program.add(_ANY_BIT, WRITING, "notify", "allow")
+    program.label("fcntl")
+    program.add(_LOAD, _argument(1))
+    for command in LEASES:
+        program.add(_EQUAL, command, "lease")
+    program.add(_RETURN, _ALLOW)
     program.label("socketpair")
     program.add(_LOAD, _argument(0))
     program.add(_EQUAL, AF_UNIX, "", "family")

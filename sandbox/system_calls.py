@@ -33,6 +33,7 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "truncate": (76, 45),
     "umask": (95, 166),
     # devices, sockets, processes
+    "fcntl": (72, 25),
     "ioctl": (16, 29),
     "socket": (41, 198),
     "socketpair": (53, 199),

@@ -77,7 +77,7 @@ class FilePolicy:
     `hidden_paths` are globs of what else is never read: names below `bases`, and whole paths. `roots` are the only
     places that can be written, if at all; below them `names` and `sealed` (paths; they need not exist) take away.
     `runnable` is executed although it can be written; `runs_everything` lifts that rule for a person's own shell.
-    Of terminals only `terminals` are read and written, and those that the wrap opens itself: the kernel alone knows them.
+    Of terminals only `terminals` are read and written, and those that the wrap opens itself, which the kernel knows.
     """
 
     roots: tuple[Root, ...]

@@ -14,7 +14,8 @@ import pytest
 from tests.sandbox.wrapping import PEOPLE, PYTHON, Place, place_of
 
 GIT = (
-    "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@example.test GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@example.test;"
+    "export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@example.test"
+    " GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@example.test;"
 )
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n"
 
@@ -62,7 +63,11 @@ SCRIPTS: list[tuple[str, str, str]] = [
         " stat -c '%h %F' u/t/hard u/t/pipe; gzip -k t/sub/f2; ls t/sub | wc -l",
         "2 regular file\n1 fifo\n6\n",
     ),
-    ("pipes with names", "mkfifo p; echo through > p & cat p; cat p > got & echo back > p; wait; cat got", "through\nback\n"),
+    (
+        "pipes with names",
+        "mkfifo p; echo through > p & cat p; cat p > got & echo back > p; wait; cat got",
+        "through\nback\n",
+    ),
     (
         "make and gcc",
         "printf 'int f(void){return 40;}\\n' > f.c; printf 'int f(void);int main(void){return f()+2;}\\n' > m.c;"
@@ -116,7 +121,18 @@ coproc cat; echo round >&"${COPROC[1]}"; read -r line <&"${COPROC[0]}"; echo "$l
 def test_bash_substitutes_processes(place: Place) -> None:
     place.write(place.worktree / "s.sh", BASH)
     output = works(place, "bash s.sh")
-    assert sorted(output.split()) == sorted("alike got a got b copied many many written round".split())
+    assert sorted(output.split()) == [
+        "a",
+        "alike",
+        "b",
+        "copied",
+        "got",
+        "got",
+        "many",
+        "many",
+        "round",
+        "written",
+    ]
 
 
 # --- git ------------------------------------------------------------------------------------------
@@ -144,7 +160,9 @@ def test_git_in_the_repository_that_was_there(place: Place) -> None:
     """Its configuration is replaced where that is harmless, and in no other way."""
     work = str(place.worktree)
     place.write(place.worktree / "a", "one")
-    prepare = f"{GIT} git init -q -b main; git add a; git commit -qm one; git init -q -b main --bare origin.git;"
+    prepare = (
+        f"{GIT} git init -q -b main; git add a; git commit -qm one; git init -q -b main --bare origin.git;"
+    )
     prepare += f" git remote add origin {work}/origin.git"
     done = place.sh(f"set -e; {prepare}", file_rules="create-time")
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """The keeper by itself: what it says on its channel, and what it leaves. The rest is in backends/test_none.py."""
 
+import ctypes
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from sandbox.attendant import parent_of
 from sandbox.handover import SERVE, ask_for_command, encode_word, take_attendant
+from sandbox.keeper import find_strays
 from tests.sandbox.processes import many_descriptors
 from tests.sandbox.wrapping import PATIENCE, PYTHON, SOURCES
 
@@ -117,3 +119,40 @@ def test_many_commands_and_what_they_leave() -> None:
         assert os.read(reader, 1) == b""
         assert process.wait(PATIENCE) == 0
     os.close(reader)
+
+
+class System:
+    """Stands for libSystem of macOS: processes, and what the sandbox of each lets it write (None: it is in none)."""
+
+    def __init__(self, places: dict[int, tuple[str, ...] | None]) -> None:
+        self.places = places
+
+        def check(pid: int, operation: bytes, kind: int, path: ctypes.c_char_p) -> int:
+            assert operation == b"file-write-data"
+            assert kind == 5
+            if pid not in places:
+                return -1
+            own = places[pid]
+            wanted = os.fsdecode(path.value or b"")
+            return int(own is not None and not any(f"{wanted}/".startswith(f"{one}/") for one in own))
+
+        self.sandbox_check = check
+
+    def proc_listallpids(self, numbers: "ctypes.Array[ctypes.c_int] | None", size: int) -> int:
+        if numbers is not None:
+            assert size == ctypes.sizeof(numbers)
+            numbers[: len(self.places) + 1] = [*self.places, 999]  # the last is gone meanwhile
+        return len(self.places)
+
+
+def test_daemons_are_known_by_their_sandbox() -> None:
+    system = System({
+        1: None,
+        10: None,  # in no sandbox
+        11: ("/state/run/wrap-1/tmp", "/work"),
+        12: ("/state/run/wrap-2/tmp", "/work"),  # of another launch
+        13: ("/state", "/work"),  # of another program, which may write everything
+        14: (),  # and nothing
+        15: ("/state/run/wrap-1/tmp",),
+    })  # fmt: skip
+    assert find_strays("/state/run/wrap-1", system, 5) == [11, 15]

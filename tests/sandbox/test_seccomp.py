@@ -336,6 +336,12 @@ OF_THE_DOOR: list[tuple[str, int | None, int | None, tuple[int, ...], str]] = [
     ("open", 2, None, (0, TRUNCATE), ASK),
     ("open", 2, None, (0, NAMELESS), ASK),
     ("open", 2, None, (0, BOTH | HIGH), ASK),
+    ("fcntl", 72, 25, (0, 1024, 1), "EAGAIN"),  # F_SETLEASE
+    ("fcntl", 72, 25, (0, 1024 | HIGH, 1), "EAGAIN"),
+    ("fcntl", 72, 25, (0, 1040, 0), "EAGAIN"),  # F_SETDELEG
+    ("fcntl", 72, 25, (0, 1025), ALLOW),  # F_GETLEASE
+    ("fcntl", 72, 25, (1024, 4, 1024), ALLOW),  # F_SETFL
+    ("fcntl", 72, 25, (0, 1030, 0), ALLOW),  # F_DUPFD_CLOEXEC
     ("openat2", 437, 437, (), "ENOSYS"),
     ("creat", 85, None, (), ASK),
     # names
@@ -448,7 +454,7 @@ def test_always_an_answer_and_never_yes_to_the_unknown(
 ) -> None:
     for programs in (PROGRAMS, DOOR, SHARED):
         found = run(programs[arch], arch, number, arguments)
-        assert found in {ALLOW, ASK, "ENOSYS", "EPERM", "EAFNOSUPPORT", "EPROTONOSUPPORT"}
+        assert found in {ALLOW, ASK, "ENOSYS", "EPERM", "EAFNOSUPPORT", "EPROTONOSUPPORT", "EAGAIN"}
         assert number <= LAST_KNOWN_CALL or found == "ENOSYS"
 
 

@@ -69,6 +69,7 @@ static void privileges(void)
     int mount_id, folder = open(".", O_RDONLY);
     if (!name_to_handle_at(AT_FDCWD, ".env", &handle.head, &mount_id, 0))
         put(open_by_handle_at(folder, &handle.head, O_WRONLY));
+    had("a lease", fcntl(open("ok.txt", O_RDONLY), F_SETLEASE, F_RDLCK)); /* the supervisor would wait for its end */
     had("TIOCSTI", ioctl(0, TIOCSTI, "x"));
     had("bpf", syscall(SYS_bpf, 0, NULL, 0) < 0 && (errno == EPERM || errno == ENOSYS) ? -1 : 0);
     had("keyctl", syscall(SYS_keyctl, 0, -4, 0));

@@ -21,8 +21,10 @@ from tests.sandbox.seatbelt.evaluator import Profile, Request
 from tests.sandbox.wrapping import Place, place_of
 
 # sysctl(3) of KERN_PROCARGS2: the arguments and the environment of a process.
-ENVIRONMENT_OF = """/usr/bin/perl -e 'require "syscall.ph" if 0; my ($n, $b) = (pack("Q", 65536), "\\0" x 65536);
-exit(syscall(202, pack("iii", 1, 49, $ENV{L}), 3, $b, $n, 0, 0) == 0 ? 0 : 1)'"""
+ENVIRONMENT_OF = (
+    """/usr/bin/perl -e 'my ($size, $found) = (pack("Q", 65536), "\\0" x 65536);"""
+    """ exit(syscall(202, pack("iii", 1, 49, $ENV{L}), 3, $found, $size, 0, 0) != 0)'"""
+)
 # What the shell of each attempt finds: W the worktree, U the user's home, H the home inside, S the state, P the port of
 # a service of the host, L the process of the launcher, T another terminal.
 ATTEMPTS = (
@@ -35,7 +37,7 @@ ATTEMPTS = (
     ("clone a file of the host to a denied name", "cp -c $W/src/a $W/.env", "file-clone", "W/.env", False),
     ("clone into the user's home", "cp -c $W/src/a $U/new", "file-clone", "U/new", False),
     ("a denied name with a letter that folds", "echo x > $W/x.\u212aey", "file-write-create", "W/x.\u212aey", False),
-    ("read another terminal", "cat <$T", "file-read-data", "T", False),
+    ("read another terminal", ": <$T", "file-read-data", "T", False),
     ("write to another terminal", "echo x >$T", "file-write-data", "T", False),
     ("read another process's environment", ENVIRONMENT_OF, "sysctl-read kern.procargs2", "", False),
     ("ask how many processors there are", "test $(/usr/sbin/sysctl -n hw.ncpu) -gt 0", "sysctl-read hw.ncpu", "", True),
@@ -61,6 +63,9 @@ ATTEMPTS = (
     ("what is above one away", "mv $W/vendor $W/v", "file-write-unlink", "W/vendor", False),
     ("settings by a renamed directory", "mkdir $W/c && mv $W/c $W/.claude", "file-write-create", "W/.claude", False),
     ("a new repository", "git init -q $W/r && git -C $W/r config a.b c", "file-write-create", "W/r/.git/config", True),
+    ("git", "cd $W && git status -s && git log -1 2>&1 | grep -q commits", "process-exec", "/usr/bin/git", True),
+    ("an interpreter", "/usr/bin/perl -MCwd -e 'chdir $ENV{H} and getcwd() eq $ENV{H} or exit 1'", "file-read-metadata", "S/workspaces", True),
+    ("a terminal of its own", "script -q /dev/null /bin/sh -c 'test -t 0 && : </dev/tty'", "file-read-data", "/dev/tty", True),
     ("execute the system's program", "/bin/ls / >/dev/null", "process-exec", "/bin/ls", True),
     ("execute what was written", "cp /bin/echo $W/e && $W/e", "process-exec", "W/e", False),
     ("execute a new script", "echo '#!/bin/sh' >$W/s && chmod +x $W/s && $W/s", "process-exec", "W/s", False),
@@ -90,7 +95,7 @@ class Paper:
     def succeeds(self, script: str, operation: str, path: str) -> bool:
         name, *words = operation.split()
         first, _, rest = path.partition("/")
-        place = f"{self.places[first]}/{rest}" if first else path
+        place = f"{self.places[first]}/{rest}".rstrip("/") if first else path
         request = Request(name, place.encode() if path else b"")
         if name == "sysctl-read":
             request = Request(name, service=words[0].encode())
@@ -133,6 +138,17 @@ def furnish(place: Place) -> SandboxSpec:
 
 
 @contextmanager
+def other_terminal() -> Iterator[str]:
+    """A terminal that the wrap has nothing to do with. Elsewhere it is only spoken of."""
+    ours, theirs = os.openpty()
+    try:
+        yield os.ttyname(theirs) if sys.platform == "darwin" else "/dev/ttys012"
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@contextmanager
 def on_paper(spec: SandboxSpec, places: dict[str, str]) -> Iterator[Side]:
     layout = plan_seatbelt(spec, os.path.join(spec.state_dir, "run/wrap-1"))
     yield Paper(Profile(layout.profile((int(places["PROXY"]),), NO_TAG)), {**places, "H": layout.home})
@@ -140,6 +156,8 @@ def on_paper(spec: SandboxSpec, places: dict[str, str]) -> Iterator[Side]:
 
 @contextmanager
 def in_the_kernel(spec: SandboxSpec, places: dict[str, str]) -> Iterator[Side]:
+    # Who asks must be able to: otherwise it proves nothing that nobody can inside.
+    subprocess.run(("/bin/bash", "-c", ENVIRONMENT_OF), env={"L": places["L"]}, check=True)
     backend = Seatbelt()
     running = backend.launch(spec)
     try:
@@ -159,7 +177,7 @@ def side() -> Iterator[Side]:
             "W": str(place.worktree), "U": str(place.home), "S": str(place.state), "L": str(os.getpid()),
             "P": str(service.getsockname()[1]), "PROXY": "3128",
         }  # fmt: skip
-        with SIDE(furnish(place), places) as made:
+        with other_terminal() as terminal, SIDE(furnish(place), {**places, "T": terminal}) as made:
             yield made
 
 
@@ -168,3 +186,23 @@ def side() -> Iterator[Side]:
 )
 def test_attempts(side: Side, what: str, script: str, operation: str, path: str, allowed: bool) -> None:
     assert side.succeeds(script, operation, path) is allowed, what
+
+
+# Leaves its parents for good, twice, and holds a named pipe.
+DAEMON = """/usr/bin/perl -MPOSIX -e 'fork and exit; POSIX::setsid(); fork and exit;
+open(my $held, ">", "$ENV{W}/held") or exit 1; syswrite($held, "x"); sleep 1000' <>/dev/null >&0 2>&0"""
+
+
+if sys.platform == "darwin":
+
+    def test_daemons_end_with_the_wrap() -> None:
+        with place_of("root") as place:
+            spec = furnish(place)
+            os.mkfifo(place.worktree / "held")
+            places = {"W": str(place.worktree), "L": str(os.getpid()), "PROXY": ""}
+            with in_the_kernel(spec, places) as kernel:
+                assert kernel.succeeds(DAEMON, "", "")
+                held = (place.worktree / "held").open("rb", buffering=0)
+                assert held.read(1) == b"x"
+            with held:
+                assert held.read(1) == b""

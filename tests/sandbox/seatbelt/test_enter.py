@@ -45,6 +45,7 @@ def test_arguments_are_bytes() -> None:
 def test_the_interpreter_adds_no_variable(locale: str) -> None:
     variables = {"LANG": locale} if locale else {}
     assert b"LC_CTYPE" not in enter("env", **variables).stdout
+    assert b"CF_USER" not in enter("env", __CF_USER_TEXT_ENCODING="0x1F5:0:0", **variables).stdout
     assert b"LC_CTYPE=C.UTF-8\n" in enter("env", forget="-", LC_CTYPE="C.UTF-8", **variables).stdout
 
 

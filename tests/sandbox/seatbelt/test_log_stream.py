@@ -145,10 +145,32 @@ def test_a_storm_is_counted() -> None:
     assert sum(violation.count for violation in found) == 501
 
 
-@pytest.mark.parametrize("script", ["exit 64", "exec sleep 1000"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 64",
+        "exec sleep 1000",
+        "echo 'log: Must be admin to run this' >&2; exit 64",
+        "echo 'log: no' >&2; sleep 1000",
+    ],
+)
 def test_log_that_says_nothing(script: str) -> None:
     silent = Tap(TAG, ("/bin/sh", "-c", script))
     assert not silent.wait_until_heard(0.1)
+    silent.close()
+
+
+def test_log_that_speaks_on_stderr_is_heard() -> None:
+    heard = Tap(TAG, ("/bin/sh", "-c", "echo Filtering >&2; exec sleep 1000"))
+    assert heard.wait_until_heard(PATIENCE)
+    heard.close()
+
+
+def test_log_that_ends_is_not_waited_for() -> None:
+    """Nobody else holds its pipe open."""
+    silent = Tap(TAG, ("/bin/sh", "-c", "exit 64"))
+    assert not silent.wait_until_heard(PATIENCE)
+    assert silent._heard.is_set()
     silent.close()
 
 
