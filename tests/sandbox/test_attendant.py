@@ -96,9 +96,12 @@ def test_status_comes_when_nothing_is_left() -> None:
 
 
 def test_signals_that_are_none() -> None:
+    script = (
+        "trap 'kill $!; exit 3' CONT; sleep 1000 & echo ready; wait"  # it is there until the last has come
+    )
     with (
         serving() as (_, channel),
-        asked(channel, "sh", "-c", "echo ready; read x; exit 3") as (control, output, _),
+        asked(channel, "sh", "-c", script) as (control, output, _),
     ):
         assert os.read(output, 64) == b"ready\n"
         control.sendall(bytes([0, 255, 200, signal.SIGCONT]))
