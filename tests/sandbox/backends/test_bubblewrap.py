@@ -17,6 +17,7 @@ from sandbox.backends.base import Command, Execution, Stdio
 from sandbox.backends.bubblewrap import Bubblewrap, Wrapped
 from sandbox.events import Cause, Exit, Killed, Ready, SandboxEvent, Starting, Stdout
 from sandbox.spec import SandboxBindMount, SandboxSpec, SandboxState
+from sandbox.supervisor.client import RESERVE
 from tests.sandbox.processes import processes, wait_for_end
 from tests.sandbox.wrapping import NOBODY, PEOPLE, PYTHON, Place, place_of, read_until, terminal
 
@@ -557,6 +558,7 @@ def test_destroy_leaves_nothing() -> None:
         execution.signal(signal.SIGTERM)
         assert address == ("127.0.0.1", 3128)
         assert processes(mark) == []
+        RESERVE.empty()
         assert sorted(os.listdir("/proc/self/fd")) == before
 
 
