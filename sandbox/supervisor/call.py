@@ -8,6 +8,7 @@ import errno
 import os
 
 from sandbox.supervisor import kernel
+from sandbox.supervisor.configurations import Configurations
 from sandbox.supervisor.judgement import Judge
 from sandbox.supervisor.report import Reporter
 from sandbox.supervisor.resolution import Resolver
@@ -22,9 +23,12 @@ class Gone(Exception):
 class Door:
     """What all calls of one wrap share."""
 
-    __slots__ = ("judge", "listener", "processor", "reporter", "tracees", "waiting")
+    __slots__ = ("configurations", "judge", "listener", "processor", "reporter", "tracees", "waiting")
 
-    def __init__(self, listener: int, judge: Judge, reporter: Reporter) -> None:
+    def __init__(
+        self, listener: int, judge: Judge, reporter: Reporter, configurations: Configurations | None = None
+    ) -> None:
+        self.configurations = configurations or Configurations(())
         self.listener = listener
         self.judge = judge
         self.reporter = reporter

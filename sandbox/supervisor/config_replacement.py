@@ -11,14 +11,12 @@ import stat
 
 from sandbox.git.config_change import judge
 from sandbox.supervisor.call import Call
+from sandbox.supervisor.configurations import READ, SIZE_LIMIT
 from sandbox.supervisor.judgement import CREATE, Refused
 from sandbox.supervisor.resolution import Place
 
-# Larger than any configuration that people write.
-SIZE_LIMIT = 1 << 20
 # Beside the configuration, for a moment. Whatever is left by a supervisor that was killed is replaced.
 OWN_NAME = b"config.agent-gateway"
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def replace(call: Call, source: Place, target: Place, rule: str) -> None:
@@ -26,22 +24,26 @@ def replace(call: Call, source: Place, target: Place, rule: str) -> None:
     lock, found = _read(source)
     call.resolver.hold(lock)
     status = os.fstat(lock)
+    configurations = call.door.configurations
     try:
         present, before = _read(target)
         call.resolver.hold(present)
     except FileNotFoundError:
-        before = b""
+        before = configurations.last(
+            target.path
+        )  # it was removed: that changes nothing of what may be changed
     reason = judge(before, found)
     if reason:
         raise Refused(CREATE, target.path, f"{rule}: {reason}")
     _write(target, found, status.st_mode & 0o666)
+    configurations.remember(target.path, found, status.st_mode & 0o666)
     _remove_lock(source, status)
     call.answer()
 
 
 def _read(place: Place) -> tuple[int, bytes]:
     """A small regular file's descriptor and bytes; EACCES for anything else."""
-    descriptor = os.open(place.spelled, _READ, dir_fd=place.parent)
+    descriptor = os.open(place.spelled, READ, dir_fd=place.parent)
     try:
         status = os.fstat(descriptor)
         content = os.read(descriptor, SIZE_LIMIT + 1) if stat.S_ISREG(status.st_mode) else None

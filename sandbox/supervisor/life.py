@@ -11,7 +11,8 @@ import time
 
 from sandbox.supervisor import kernel
 from sandbox.supervisor.call import Door
-from sandbox.supervisor.judgement import Judge
+from sandbox.supervisor.configurations import Configurations
+from sandbox.supervisor.judgement import UNLINK, Judge
 from sandbox.supervisor.loop import Loop
 from sandbox.supervisor.report import Reporter, Value
 from sandbox.supervisor.rules import RulesError, unpack
@@ -39,7 +40,9 @@ class Life:
         self._end = os.pidfd_open(process)
         self._channel = channel
         self._door = door
-        self._judge = Judge(unpack(rules))
+        unpacked = unpack(rules)
+        self._judge = Judge(unpacked)
+        self._configurations = Configurations(unpacked.git_configs)
         os.set_blocking(channel, False)
         self._reporter = Reporter(channel, time.monotonic)
 
@@ -51,7 +54,7 @@ class Life:
             self._channel: self._launcher_spoke,
             self._door: self._stub_spoke,
         }
-        self._loop = Loop(Door(listener, self._judge, self._reporter), others)
+        self._loop = Loop(Door(listener, self._judge, self._reporter, self._configurations), others)
         self._loop.run()
 
     def _take_listener(self) -> int:
@@ -73,6 +76,9 @@ class Life:
     def _bubblewrap_ended(self) -> bool:
         _, status = os.waitpid(self._process, 0)
         code = os.waitstatus_to_exitcode(status)
+        for path in self._configurations.restore():
+            target = path.decode("utf-8", "surrogateescape")
+            self._reporter.violation(UNLINK, target, target, _put_back)
         self._reporter.flush()
         raise Ended(code if code >= 0 else 128 - code)
 
@@ -80,6 +86,7 @@ class Life:
         """It never speaks again, so it is gone."""
         os.kill(self._process, _signal.SIGKILL)
         os.waitpid(self._process, 0)
+        self._configurations.restore()
         raise Ended(KILLED)
 
     def _stub_spoke(self) -> bool:
@@ -88,6 +95,10 @@ class Life:
         self._reporter.say("canary", dict[str, Value](self._judge.seen))
         self._loop.ignore(self._door)
         return True
+
+
+def _put_back() -> str:
+    return "it was removed, and is put back as it was last"
 
 
 def receive_listener(door: int) -> int | None:

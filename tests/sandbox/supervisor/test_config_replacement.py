@@ -119,12 +119,24 @@ def test_another_repository_is_its_own(repository: Repository) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def test_missing_configuration_may_come_back_harmlessly(repository: Repository) -> None:
+def test_removing_it_gains_nothing(repository: Repository) -> None:
+    """A new one without the user's settings is no harmless change, and in the end it is back as it was."""
+    before = repository.config.read_text()
     done = repository.sh(
-        "rm .git/config; printf '[branch \"m\"]\\n\\tmerge = refs/heads/m\\n' > l; mv l .git/config; cat .git/config"
+        "rm .git/config; git config branch.a.description words; echo status $?; ls .git/config"
     )
-    assert "merge = refs/heads/m" in done.out
+    assert "status 4" in done.out or "status 255" in done.out, done
+    assert repository.config.read_text() == before
+    actions = {(action, target) for action, target, _, _ in done.violations}
+    assert ("file-write-unlink", str(repository.config)) in actions
+
+
+def test_written_again_as_it_was_it_may_be_changed(repository: Repository) -> None:
     done = repository.sh(
-        "rm .git/config; printf '[core]\\n\\thooksPath = x\\n' > l; mv l .git/config; ls .git"
+        "cp .git/config /var/tmp/kept; rm .git/config; cp /var/tmp/kept .git/config.lock; "
+        "git config --file /var/tmp/kept branch.a.description words; cp /var/tmp/kept .git/config.lock; "
+        "mv .git/config.lock .git/config; echo status $?"
     )
-    assert "config" not in done.out.split()
+    assert "status 0" in done.out, done
+    assert "description = words" in repository.config.read_text()
+    assert done.violations == []
