@@ -296,12 +296,17 @@ class Search:
                 "bind a smaller directory (--repo, --bind), or run with --sandbox off",
             )
         for path in found:
-            self.add(path, MaskKind.EMPTY_FILE)
+            self._cover(path)
 
     def _socket(self, entry: os.DirEntry[str]) -> None:
         """A socket has nothing to read that a mask could leave: it is covered."""
         if is_socket(entry):
-            self.add(entry.path, MaskKind.EMPTY_FILE)
+            self._cover(entry.path)
+
+    def _cover(self, path: str) -> None:
+        """Unless it is bound itself: whoever names a socket means it to be reached."""
+        if path not in self._bound_paths:
+            self.add(path, MaskKind.EMPTY_FILE)
 
 
 def _above(path: str) -> list[str]:

@@ -6,6 +6,7 @@ also where it is read-only.
 
 import os
 import stat
+from collections.abc import Iterable
 
 
 def is_socket(entry: os.DirEntry[str]) -> bool:
@@ -14,6 +15,18 @@ def is_socket(entry: os.DirEntry[str]) -> bool:
         return False
     try:
         return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def sockets_among(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of the paths that are sockets themselves."""
+    return tuple(path for path in paths if _is_socket_at(path))
+
+
+def _is_socket_at(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(path, follow_symlinks=False).st_mode)
     except OSError:
         return False
 

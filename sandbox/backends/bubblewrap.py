@@ -37,6 +37,7 @@ from sandbox.mounts import GATEWAY_PORT, HTTP_PORT, SOCKS_PORT, WrapPlan, plan_w
 from sandbox.probing.trial import find_bubblewrap, probe_bubblewrap
 from sandbox.quarantine import quarantine
 from sandbox.seccomp import build_filter
+from sandbox.sockets import sockets_among
 from sandbox.spec import SandboxSpec
 from sandbox.terminal.wrap import plan_terminal
 from sandbox.verify import verify_mounts
@@ -120,7 +121,8 @@ def _spawn(
             stub = (*stub, door.stub_argument(pass_data(door.orders(plan.governed, spec.group))))
         argv = (*argv, "--", *stub, *(bridge.stub_arguments if bridge else ()))
         if door and plan.governed:
-            child = door.spawn(argv, descriptors, spec, plan.governed)
+            named = sockets_among(bind.path for bind in plan.binds)
+            child = door.spawn(argv, descriptors, spec, plan.governed, named)
         else:
             child = Child(argv, descriptors, complaint_end)
         undo.callback(child.kill)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.sockets import find_sockets, is_socket
+from sandbox.sockets import find_sockets, is_socket, sockets_among
 
 
 @pytest.fixture
@@ -53,3 +53,12 @@ def test_limit(short: Path) -> None:
         (short / f"a/b/{number}").touch()
     listen(short / "a/b/c/s")
     assert find_sockets(str(short), 5) == ([], 13)
+
+
+def test_sockets_among_paths(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        (tmp_path / "link").symlink_to("socket")
+        names = ("file", "socket", "link", "absent")
+        assert sockets_among(str(tmp_path / name) for name in names) == (str(tmp_path / "socket"),)
