@@ -7,9 +7,9 @@ One command: after the word (see `stub.py`) single bytes that come are signals f
 (four bytes, big endian). The end of the channel, which is also the launcher's death, kills it with its whole tree.
 
 Many commands (SERVE): each is asked for by an X that carries four descriptors (its three streams and a control socket)
-and by its word. A process of its own attends to it: over the control socket that one tells its process id when the
-command is there (four bytes), takes signals, and tells the status. The end of the control socket kills the command with
-its tree, and the status comes when nothing is left; what a command leaves in the background lives on.
+and by its word. A process of its own attends to it: over the control socket that one tells its process id before
+the command is there (four bytes), takes signals, and tells the status. The end of the control socket kills the command
+with its tree, and the status comes when nothing is left; what a command leaves in the background lives on.
 
 On Linux orphans come back to the attendant (PR_SET_CHILD_SUBREAPER), so daemons do not get away while their command
 runs; elsewhere what has become a daemon does. It ignores nothing and handles nothing itself: the signals of the
@@ -228,10 +228,11 @@ def attend(stub: ModuleType, word: object, numbers: list[int]) -> None:
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
     wake = wake_on_deaths()
     *streams, control = numbers
+    # Before there is a command, which may kill this process in its first moment.
+    os.write(control, os.getpid().to_bytes(4, "big"))
     command = start(stub, word, tuple(streams))
     for stream in streams:
         os.close(stream)  # who reads them shall see their end when the command's own are closed
-    os.write(control, os.getpid().to_bytes(4, "big"))
     attendant = Attendant(control, wake, command)
     if not attendant.run(stays=False):
         # Without a deadline: whoever asked is not told that it is over before it is.

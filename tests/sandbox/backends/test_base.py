@@ -21,6 +21,7 @@ from sandbox.events import Cause, Exit, Killed
 from sandbox.git.github_host import GITHUB_HOST
 from sandbox.git.session import SessionGit
 from sandbox.spec import SandboxBindMount, SandboxSpec
+from sandbox.supervisor.client import RESERVE
 from tests.fakes.wire import Message, Wire
 from tests.sandbox.inside_git import IDENTITY, SECRET, TOKEN, response
 from tests.sandbox.wrapping import PATIENCE, PEOPLE, Place, place_of
@@ -304,6 +305,7 @@ def test_nothing_is_left(launch: Launch, host: Place) -> None:
         session = launch()
         assert session.bash(host, "exit 0").wait() == 0
         session.destroy()
+    RESERVE.empty()
     assert sorted(os.listdir("/proc/self/fd")) == before
     assert list(Path(host.worktree).iterdir()) == []
 
