@@ -600,14 +600,15 @@ def test_destroy_frees_who_waits(session: Session) -> None:
 
 def test_nothing_is_left(kind: Kind, host: Place) -> None:
     """No descriptor, no thread, no file, also of commands that nobody has read."""
-    before = sorted(os.listdir("/dev/fd")), threading.active_count()
+    descriptors, threads = sorted(os.listdir("/dev/fd")), set(threading.enumerate())
     for _ in range(2):
         with launched(kind, host) as session:
             session.sh("echo unread; exec sleep 1000")
             session.sh("echo unread; exit 1")
             session.run("echo read")
     RESERVE.empty()
-    assert (sorted(os.listdir("/dev/fd")), threading.active_count()) == before
+    assert sorted(os.listdir("/dev/fd")) == descriptors
+    assert not set(threading.enumerate()) - threads
     assert list(host.worktree.iterdir()) == []
 
 

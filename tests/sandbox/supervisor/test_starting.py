@@ -57,12 +57,14 @@ def test_it_is_sent_home_when_nobody_comes() -> None:
 
 
 def test_nothing_is_left_of_an_emptied_one(reserve: Reserve) -> None:
-    before = sorted(os.listdir("/dev/fd")), threading.active_count()
+    descriptors, threads = sorted(os.listdir("/dev/fd")), set(threading.enumerate())
     reserve.fill(PYTHON)
-    assert (sorted(os.listdir("/dev/fd")), threading.active_count()) != before
+    assert sorted(os.listdir("/dev/fd")) != descriptors
+    assert set(threading.enumerate()) - threads
     reserve.empty()
     reserve.empty()
-    assert (sorted(os.listdir("/dev/fd")), threading.active_count()) == before
+    assert sorted(os.listdir("/dev/fd")) == descriptors
+    assert not set(threading.enumerate()) - threads
 
 
 def test_one_that_died_is_not_taken(reserve: Reserve) -> None:
