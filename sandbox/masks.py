@@ -13,8 +13,9 @@ from typing import NoReturn
 
 from gateway.errors import GatewayError
 from sandbox.filerules import GIT_DENIED, LINKED_DENIED, UNSEARCHED_FOLDERS, NameRules
-from sandbox.git.directory import is_git_directory
+from sandbox.git.directory import POINTER_LIMIT, is_git_directory
 from sandbox.places import within
+from sandbox.reading import read_whole
 from sandbox.sockets import find_sockets, is_socket
 
 # Directory entries looked at in one launch: the largest public monorepositories have about half of this. It takes
@@ -275,7 +276,10 @@ class Search:
             if not entry.is_dir(follow_symlinks=False):
                 self._socket(entry)
                 continue
-            if not read_only:
+            if not read_only and not self._shows_worktree_of(entry.path):
+                # git inside takes it for stale, and would remove what a worktree of the user's lives from.
+                self.add(entry.path, MaskKind.READ_ONLY)
+            elif not read_only:
                 self.add(entry.path, MaskKind.PIN)
                 self.git_directories.append(entry.path)
             for part in self._list(entry.path):
@@ -285,6 +289,13 @@ class Search:
                     self._sockets_below(part.path)
                 else:
                     self._socket(part)
+
+    def _shows_worktree_of(self, entry: str) -> bool:
+        """Whether the wrap shows the worktree that an entry of `.git/worktrees` belongs to; True for one that names
+        none, or one that is gone: there is nothing to lose."""
+        pointer = read_whole(os.path.join(entry, "gitdir"), POINTER_LIMIT).strip()
+        target = os.path.realpath(os.path.join(entry, pointer))
+        return not pointer or not os.path.exists(target) or self._bound(target) is not None
 
     def _sockets_below(self, folder: str) -> None:
         """Looks for nothing but sockets: by the type that the listing brings, names are not compared."""

@@ -121,6 +121,10 @@ def find_failure(program: str) -> Failure | None:
     refused = _try_wrap(program, arguments, filtering)
     if refused is not None:
         return Failure(Step.FILTER, program, 0, refused[1])
+    # Every part works: what failed was that one run (killed for want of memory, say), unless it fails again.
+    whole = _try_wrap(program, (*NAMESPACES, *MOUNTS), filtering)
+    if whole is None:
+        return None
     return Failure(Step.WHOLE, program, 0, whole[1])
 
 

@@ -83,3 +83,23 @@ def test_the_watch_sees_what_is_made(wrapped: Product, repository: Path) -> None
         assert wrapped.run("sh", "-c", "echo new > new.txt && rm new.txt").status == 0
         assert f"{repository}/new.txt: made" in watch.look()
         assert f"{repository}/new.txt: removed" in watch.seen
+
+
+@pytest.mark.parametrize("tidy", ["git worktree prune", "git gc -q --prune=now"])
+@pytest.mark.parametrize("rules", ["create-time", "existing-only"])
+def test_git_tidies_nobody_elses_worktree_away(
+    wrapped: Product, repository: Path, tidy: str, rules: str
+) -> None:
+    """Inside the linked worktree is not there, so git takes what belongs to it for stale."""
+    wrapped.settings["file_rules"] = rules
+    wrapped.violates = True
+    entry = repository / ".git/worktrees/linked"
+    long_ago = 1_000_000_000
+    for path in (*entry.rglob("*"), entry):
+        os.utime(path, (long_ago, long_ago), follow_symlinks=False)
+    before = sorted(str(path) for path in entry.rglob("*"))
+    subprocess.run(
+        wrapped.command(("sh", "-c", tidy)), cwd=wrapped.work, env=wrapped.environment, capture_output=True
+    )
+    assert sorted(str(path) for path in entry.rglob("*")) == before
+    git(repository.parent / "linked", "status")
