@@ -81,6 +81,8 @@ class Judge:
         self.canary = rules.canary.encode("ascii")
         self.seen: dict[str, int] = {}
         roots = [_fold(_bytes(path)) for path in rules.writable]
+        for folded, path in zip(roots, rules.writable, strict=True):
+            self._hold(folded, path)
         for folded, path in self._sealed.items():
             self._note("sealed", folded, path)
             self._guard(folded, path, roots)
@@ -92,6 +94,13 @@ class Judge:
     def _note(self, kind: str, folded: str, path: str) -> None:
         folder, _, name = folded.rpartition("/")
         self._special.setdefault(folder or "/", {}).setdefault(kind, {})[name] = path
+
+    def _hold(self, folded: str, path: str) -> None:
+        """A bind and every directory above it stay where they are, also in a mount of the wrap's own: rules are found
+        by path. The kernel would say EBUSY to the caller, but not to us, who see none of the wrap's mounts."""
+        while folded:
+            self._note("guarded", folded, path)
+            folded = folded.rpartition("/")[0]
 
     def _guard(self, folded: str, path: str, roots: list[str]) -> None:
         """Every directory above, below the bind that holds it."""
@@ -159,7 +168,7 @@ class Judge:
     def guard(self, place: Place, action: str) -> None:
         """Refused when something sealed lies below: nobody may move it, or put anything but a directory there."""
         ground = self.ground(place.folder)
-        if ground.guarded and ground.zone > OWN:
+        if ground.guarded and ground.zone != PRIVATE:
             rule = ground.guarded.get(readings(place.name)[0])
             if rule:
                 raise Refused(action, place.path, rule)

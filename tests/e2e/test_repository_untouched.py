@@ -103,3 +103,16 @@ def test_git_tidies_nobody_elses_worktree_away(
     )
     assert sorted(str(path) for path in entry.rglob("*")) == before
     git(repository.parent / "linked", "status")
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["itself", "a directory above"])
+def test_a_worktree_cannot_be_moved_from_under_its_rules(wrapped: Product, above: bool) -> None:
+    """Also in the wrap's own /tmp, which can be written: under another path nothing would be denied."""
+    wrapped.violates = True
+    moved = wrapped.folder if above else wrapped.work
+    below = wrapped.work.relative_to(moved)
+    done = wrapped.run(
+        "sh", "-c", f"mv {moved} {moved}-2 && echo K=1 > {moved}-2/{below}/.env; mv {moved}-2 {moved}; true"
+    )
+    assert done.violations >= 1 or "Read-only" in done.stderr, done.stderr
+    assert not (wrapped.work / ".env").exists()
