@@ -8,7 +8,7 @@ from gateway.errors import GatewayError
 from gateway.plan import Plan
 from gateway.session import ProcessGroup
 from gateway.signals import Signals
-from sandbox.backends.base import Command, Execution, Running, Stdio
+from sandbox.backends.base import FAILED, Command, Execution, Running, Stdio
 from sandbox.env import Environment
 
 # What ends a command that has not started yet.
@@ -51,6 +51,10 @@ async def run_command(plan: Plan, running: Running, environment: Environment, si
         await asyncio.wait((over, failure), return_when=asyncio.FIRST_COMPLETED)
         if not over.done():
             raise failure.result()
+        if over.result() == FAILED and running.handle.error:  # not the command's own 125
+            raise GatewayError(
+                running.handle.error, "what it had begun may be half done: look, and run it again"
+            )
         return over.result()
     finally:
         signals.detach()

@@ -8,28 +8,21 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Final
 
+from gateway.allowlists import load_shipped
+from gateway.config import find_config, load_config
 from gateway.config.values import DEFAULT_WORKSPACE
+from gateway.directories import runtime_directory as runtime_directory
+from gateway.directories import state_directory as state_directory
 from gateway.errors import GatewayError, UsageError
 from sandbox.git.directory import is_git_directory
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def state_directory(environ: Mapping[str, str]) -> Path:
-    """Where the product keeps its state (XDG base directories; a relative value does not count, as they say)."""
-    base = environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(base):
-        return Path(base) / "agent-gateway"
-    home = environ.get("HOME", "")
-    if not os.path.isabs(home):
-        raise GatewayError("there is no home directory to keep state in", "set HOME or XDG_STATE_HOME")
-    return Path(home) / ".local" / "state" / "agent-gateway"
-
-
-def runtime_directory(environ: Mapping[str, str]) -> str:
-    """Where the product's sockets are, besides the state directory; empty where the system has no such place."""
-    base = environ.get("XDG_RUNTIME_DIR", "")
-    return os.path.join(base, "agent-gateway") if os.path.isabs(base) else ""
+def audit_directory(config_file: str | None, environ: Mapping[str, str]) -> Path:
+    """Where the log is, by the config file that was named or found. ConfigError."""
+    config = load_config(find_config(config_file, environ), load_shipped())
+    return config.audit.directory or state_directory(environ) / "audit"
 
 
 def working_directory() -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gateway.errors import GatewayError
 from gateway.session import Mode
+from sandbox.folders import make_private
 from sandbox.git.directory import find_git_directory
 from sandbox.places import Guard, resolve_bind, within
 from sandbox.spec import SandboxSpec
@@ -87,7 +88,7 @@ def private_home(spec: SandboxSpec, places: Guard, make: bool = True) -> str:
         return ""
     if make:
         try:
-            os.makedirs(spec.home, mode=0o700, exist_ok=True)
+            make_private(spec.home)
         except OSError as error:
             raise GatewayError(f"home: {spec.home} cannot be made: {error.strerror}") from error
     elif not os.path.lexists(spec.home):

@@ -22,6 +22,7 @@ from importlib import resources
 from gateway.errors import GatewayError
 from gateway.session import Bridge
 from sandbox.bridge_inside import BACKLOG, FOLDER, NAMES
+from sandbox.folders import make_private
 from sandbox.layout import OWN_FOLDER, SYSTEM_FOLDERS, DataFile
 from sandbox.mounts import WrapPlan
 from sandbox.probing.host_files import Host
@@ -128,7 +129,7 @@ def _place(spec: SandboxSpec) -> str:
 
 
 def _open(program: str, place: str) -> SocatBridge:
-    os.makedirs(place, mode=0o700, exist_ok=True)
+    make_private(place)
     with ExitStack() as undo:
         whole = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         undo.callback(os.close, whole)

@@ -21,9 +21,8 @@ import sys
 
 # What the verdict says; `confinement.REASONS` has the words.
 STANDS, ORDERS, PRIVILEGES, NO_LANDLOCK, OLD_LANDLOCK, MOUNT, RESTRICT = range(7)
-NESTED, OLD_KERNEL, FILTER_REFUSED, HAND_OVER, WALL_OPEN, DOOR_OPEN, NOT_PERFORMED, NOT_FILTERED = range(
-    7, 15
-)
+NESTED, OLD_KERNEL, FILTER_REFUSED, HAND_OVER, WALL_OPEN, DOOR_OPEN, NOT_PERFORMED = range(7, 14)
+NOT_FILTERED, NOT_TAKEN = 14, 15
 
 # linux/prctl.h, linux/seccomp.h, linux/landlock.h
 PR_SET_NO_NEW_PRIVS = 38
@@ -101,6 +100,14 @@ def read_orders(data: bytes) -> list[bytes]:
     if len(fields) < 3 or not fields[0] or not fields[1]:
         raise Refused(ORDERS, 0)
     return fields
+
+
+def stop_ignoring() -> None:
+    """Default dispositions for the two signals that the C library keeps for itself: its posix_spawn, by which the
+    supervisor starts bubblewrap, has them ignored, and it takes none of them from `signal`."""
+    sigaction = 13 if posix.uname().machine == "x86_64" else 134
+    for number in (32, 33):
+        call(sigaction, number, bytes(32), 0, 8)
 
 
 def build_wall(private: list[bytes]) -> None:
@@ -192,6 +199,21 @@ def must_be_performed(folder: bytes) -> None:
             raise Refused(NOT_PERFORMED, error.errno) from None
 
 
+def must_be_taken(path: bytes) -> None:
+    """A socket that would connect to a path where nothing is: only the supervisor, who has to have the socket for that,
+    answers so."""
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.connect(path)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return
+        raise Refused(NOT_TAKEN, error.errno) from None
+    finally:
+        sock.close()
+    raise Refused(NOT_TAKEN, 0)
+
+
 def must_be_absent(number: int) -> None:
     """A call that the filter answers by itself."""
     try:
@@ -211,6 +233,7 @@ def try_out(canary: bytes, folders: list[bytes]) -> int:
         must_be_refused(folder + b"/" + canary + b".wall", False, WALL_OPEN)
         must_be_performed(folder)
     must_be_refused((writable or [b""])[0] + b"/" + canary + b".door", True, DOOR_OPEN)
+    must_be_taken(b"/" + canary)
     must_be_absent(IO_URING_SETUP)
     must_be_absent(OPENAT2)
     posix.umask(posix.umask(0o077))
@@ -227,6 +250,7 @@ def confine(supervisor_number: int, orders: bytes) -> bytes:
             call(157 if posix.uname().machine == "x86_64" else 167, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         except OSError as error:
             raise Refused(PRIVILEGES, error.errno) from None
+        stop_ignoring()
         build_wall(private)
         hand_over(supervisor, install_door(calls))
         reason, number = STANDS, try_out(canary, folders.split(b"\0"))

@@ -17,6 +17,10 @@ from sandbox import confine
 WALL_REQUESTS = len(confine.MAKERS)
 DOOR_REQUESTS = len(confine.MAKERS) + len(confine.MOVERS)
 VERDICT_SIZE = 3
+# 0 and 1 let a process look into those it has started (the kernel's documentation, admin-guide/LSM/Yama).
+PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+# Reasons behind which there may be a supervisor that cannot look into the wrapped process.
+_BLIND = frozenset({confine.NOT_PERFORMED, confine.DOOR_OPEN, confine.NOT_TAKEN})
 
 WAYS_OUT = (
     "or decide for less: `file_rules: existing-only` in the configuration protects only what exists at launch,"
@@ -51,6 +55,10 @@ REASONS: Mapping[int, tuple[str, str]] = {
     confine.DOOR_OPEN: ("a denied name was not refused as the file rules refuse", _FILTERED),
     confine.NOT_PERFORMED: (
         "the supervisor of the file rules could not open a file in place of the wrapped process",
+        _FILTERED,
+    ),
+    confine.NOT_TAKEN: (
+        "the supervisor of the file rules could not take over a socket of the wrapped process (pidfd_getfd)",
         _FILTERED,
     ),
     confine.NOT_FILTERED: ("a system call that has to be absent inside is there", _FILTERED),
@@ -93,6 +101,41 @@ def take_verdict(channel: socket.socket, deadline: float) -> int:
 def explain(reason: int, number: int) -> tuple[str, str]:
     """What is missing, and the ways out."""
     missing, remedy = REASONS.get(reason, (f"the wrap gave an unknown reason, {reason}", ""))
+    if reason in _BLIND:
+        missing, remedy = _yama() or (missing, remedy)
+    return _say(missing, remedy, number)
+
+
+def explain_missing(call: str, number: int) -> tuple[str, str]:
+    """The same for a system call outside of the wrap that is not to be had."""
+    return _say(f"there is no {call}(2) here", f"{_KERNEL}; where the kernel has it, {_FILTERED}", number)
+
+
+def explain_unseen(seen: Mapping[str, int], expected: Mapping[str, int]) -> tuple[str, str]:
+    """The same where the supervisor saw another number of requests than the canary made."""
+    told = f"the supervisor was not asked for what was tried ({dict(seen)} instead of {dict(expected)})"
+    return _say(*(_yama() or (told, "")), 0)
+
+
+def _yama() -> tuple[str, str] | None:
+    """What is missing where Yama lets nobody, or only an administrator, look into a process (its scopes 2 and 3)."""
+    try:
+        with open(PTRACE_SCOPE) as file:
+            scope = file.read(2).strip()
+    except OSError:
+        return None
+    if scope not in ("2", "3"):
+        return None
+    remedy = "set it to 1, which lets a process look into those it has started"
+    again = "; from 3 only a restart of the system leads back" if scope == "3" else ""
+    return (
+        "the supervisor of the file rules may not look into the processes it answers: kernel.yama.ptrace_scope is"
+        f" {scope}",
+        f"{remedy} (sysctl kernel.yama.ptrace_scope=1{again})",
+    )
+
+
+def _say(missing: str, remedy: str, number: int) -> tuple[str, str]:
     error = f" ({errno.errorcode.get(number, str(number))})" if number else ""
     ways = WAYS_OUT if remedy else WAYS_OUT.removeprefix("or ")
     return (

@@ -39,10 +39,13 @@ PACKAGE_CACHES = (
 class Governed:
     """Absolute, resolved paths; they are the same outside and inside.
 
-    `writable` are the binds that can be written: everything below is judged. `private` are the wrap's own mounts that
-    hold none of them, `own` those that do. `sealed` is never written, made, renamed or replaced, nor what is below, nor
-    may a directory above it (below a bind) be renamed; a sealed path need not exist. Of `git_configs` a replacement is
-    judged by its content. `allow_write` are exceptions in addition to the configuration's.
+    `writable` are the binds that can be written: everything below is judged. `read_only` are binds that cannot, in
+    a place where something else can: the kernel keeps them from being written, not from being moved aside by
+    somebody who sees none of the wrap's mounts. `private` are the wrap's own mounts that hold no writable bind,
+    `own` those that do. `sealed` is never written, made, renamed or replaced, nor what is below, nor may a
+    directory above it (below a bind) be renamed; a sealed path need not exist. Of `git_configs` a replacement is
+    judged by its content. `allow_write` are exceptions in addition to the configuration's. `closed` are the binds
+    of the spec that are read-only: what the kernel refuses there is told.
     """
 
     writable: tuple[str, ...]
@@ -51,6 +54,8 @@ class Governed:
     sealed: tuple[str, ...]
     git_configs: tuple[str, ...]
     allow_write: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 class Ground(Search):
@@ -111,8 +116,6 @@ class Ground(Search):
         shown = dict(binds)
         writable = tuple(sorted(path for path, read_only in shown.items() if not read_only))
         sealed = self._found | {*self.links, *(mask.path for mask in masks)}
-        # A bind that is read-only inside a writable one: what was above it must stay above it.
-        sealed |= {path for path, read_only in shown.items() if read_only}
         of_git, configs = self._of_git()
         sealed |= of_git
         own = {mount for mount in private if any(within(path, mount) for path in writable)}
@@ -123,6 +126,12 @@ class Ground(Search):
             sealed=tuple(sorted(path for path in sealed - configs if _reachable(path, writable))),
             git_configs=tuple(sorted(configs)),
             allow_write=tuple(f"{home}/{cache}/*" for cache in PACKAGE_CACHES) if home else (),
+            closed=tuple(sorted(path for path, read_only in self._roots if read_only)),
+            read_only=tuple(
+                sorted(
+                    path for path, closed in shown.items() if closed and _reachable(path, (*writable, *own))
+                )
+            ),
         )
 
     def _of_git(self) -> tuple[set[str], set[str]]:

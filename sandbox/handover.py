@@ -5,11 +5,13 @@ is not believed: descriptors are taken once, the listeners, and everything has a
 """
 
 import array
+import fcntl
 import os
 import signal
 import socket
 import struct
 import subprocess
+import termios
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -194,12 +196,15 @@ def encode_word(
     group: ProcessGroup = ProcessGroup.SHARED,
 ) -> bytes:
     """The word with its length. GatewayError when it cannot be said: no command, a NUL byte, too long."""
-    if not argv or not argv[0]:
+    if not argv:  # an empty name is one that is not found
         raise GatewayError("no command to run")
     variables = [f"{name}={value}" for name, value in environment.items()]
     numbers = ",".join(str(int(number)) for number in sorted(ignored))
     told = (workdir, numbers, APART.get(group, "0"), str(len(argv)), *argv, *variables)
-    fields = [os.fsencode(field) for field in told]
+    try:
+        fields = [os.fsencode(field) for field in told]
+    except UnicodeEncodeError as error:  # half a character: it has no bytes
+        raise GatewayError("the command or its environment holds what is no text") from error
     if any(b"\0" in field for field in fields):
         raise GatewayError("a NUL byte in the command or its environment")
     if any("=" in name or not name for name in environment):
@@ -208,6 +213,11 @@ def encode_word(
     if len(word) > WORD_LIMIT:
         raise GatewayError(f"command and environment are longer than {WORD_LIMIT >> 20} MiB")
     return len(word).to_bytes(4, "big") + word
+
+
+def has_complaint(descriptor: int) -> bool:
+    """Whether something was written there; the end of the pipe is nothing."""
+    return fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)) != bytes(4)
 
 
 def read_complaint(descriptor: int) -> str:

@@ -21,6 +21,8 @@ FORMER_NAMES = {"docker": NATIVE}
 
 # The environment variable beside the flag.
 VARIABLE = "CC_SERVER_SANDBOX"
+# For who asks for a micro-VM in vain: where to go, and not on to the next refusal.
+NO_MICROVM = "and this version has none for that either: leave it out, or write --backend native"
 SWITCH = {"on": True, "off": False}
 
 
@@ -28,7 +30,7 @@ SWITCH = {"on": True, "off": False}
 class Choice:
     """The backend that will be used, what the records say of it, and the start-up line.
 
-    `log` is what a log should hold besides (empty: nothing): that a default was stepped down from, and why.
+    `log` is a note for the user besides (empty: none): that a default was stepped down from, and why.
     """
 
     backend: Backend
@@ -116,7 +118,7 @@ def _refuse_contradictions(flag: str | None, backend: str | None, profile: str) 
     if flag == "on" and backend == NONE:
         raise UsageError("--sandbox on contradicts --backend none")
     if backend == MICROVM and profile != Profile.TERMINAL:
-        raise UsageError("--backend microvm is for --profile terminal only")
+        raise UsageError("--backend microvm is for --profile terminal only", NO_MICROVM)
 
 
 def _probe(backend: Backend, options: WrapOptions) -> Probe:
@@ -142,7 +144,7 @@ def _stepped_down(backends: Sequence[Backend]) -> str:
     """What a terminal would have had besides: a kernel of its own, where one can run."""
     probe = from_name(MICROVM, backends).probe()
     reason = "it is used only when it is asked for" if probe.available else printable(probe.hint)
-    return f"the terminal profile runs without a wrap: no backend was asked for, and {MICROVM} stepped down ({reason})"
+    return f"a terminal has no wrap unless --backend asks for one; {MICROVM} stepped down ({reason})"
 
 
 def _wrapped(backend: Backend, profile: str, options: WrapOptions) -> Choice:

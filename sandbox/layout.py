@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 from importlib.util import MAGIC_NUMBER
 
+from sandbox.agents.claude import ClaudeHook, managed_files
 from sandbox.etc import accounts, hosts
 
 # Where the product's own few files stand inside.
@@ -18,6 +19,7 @@ STUB = f"{OWN_FOLDER}/stub.pyc"
 ATTENDANT = f"{OWN_FOLDER}/attendant.py"
 CONNECT = f"{OWN_FOLDER}/connect.py"
 CREDENTIAL = f"{OWN_FOLDER}/credential.py"
+HOOK = f"{OWN_FOLDER}/hook.pyc"
 GIT_CONFIG = f"{OWN_FOLDER}/gitconfig"
 # A directory that `gh` finds empty. It is writable, and gone with the wrap: gh refuses to work where it cannot
 # write its configuration.
@@ -119,3 +121,10 @@ def own_files(home: str, git_config: str) -> Iterator[DataFile]:
     yield DataFile(CREDENTIAL, _program("credential"))
     if git_config:
         yield DataFile(GIT_CONFIG, git_config.encode(errors="surrogateescape"))
+
+
+def hook_files(hook: ClaudeHook | None, command: str) -> Iterator[DataFile]:
+    """The hook, and Claude Code's managed settings that have it run for every tool; nothing without one."""
+    if hook is not None:
+        yield DataFile(HOOK, _compiled("hook", HOOK))
+        yield from (DataFile(path, content) for path, content in managed_files(command, hook))

@@ -1,7 +1,8 @@
 """Finds what the file rules deny among the names that exist at launch. Reads directories, changes nothing.
 
 This is the weaker enforcement (`existing-only`): a mask protects a file that is there, not a name. What is created
-later under a denied name is not stopped; the start-up line and every record say so.
+later under a denied name is not stopped; the start-up line and every record say so. And what a mask refuses the kernel
+refuses by itself: nobody is asked, so there is no violation, but where somebody reads the command's stderr.
 """
 
 import os

@@ -10,26 +10,30 @@ from dataclasses import dataclass, field
 
 from gateway.errors import GatewayError
 from gateway.session import FileRules
+from sandbox.agents.claude import MANAGED_FOLDER, ClaudeHook, hook_command
 from sandbox.binds import Bind as Bind
 from sandbox.binds import is_own_place, private_home, protected_paths, read_only_notes, spec_binds
 from sandbox.etc_layout import EtcLayout
 from sandbox.filerules import FileRules as NameLists
 from sandbox.filerules import NameRules
-from sandbox.git.session import config_text
+from sandbox.git.session import config_text, gateway_url
 from sandbox.governed import PRIVATE_MOUNTS, Governed, Ground
 from sandbox.layout import (
     GH_CONFIG,
     GIT_CONFIG,
+    HOOK,
     NAMESPACES,
+    OWN_FOLDER,
     DataFile,
     base_arguments,
     forge_arguments,
+    hook_files,
     own_files,
     system_folders,
 )
 from sandbox.masks import Mask, MaskKind, Search
 from sandbox.paths import path_inside
-from sandbox.places import guard, within
+from sandbox.places import KERNEL_PLACES, guard, within
 from sandbox.quarantine import Known, remember
 from sandbox.spec import SandboxSpec
 from sandbox.spec_checks import check_private, check_spec
@@ -40,6 +44,8 @@ HTTP_PORT, SOCKS_PORT, GATEWAY_PORT = 3128, 1080, 3180
 
 # bubblewrap's own limit is 9000 (MAX_ARGS); asked here, so that the refusal says what to do.
 ARGUMENT_LIMIT = 9_000
+# Where the wrap has what is its own, and no link of the host's is made.
+OWN_PLACES = (*KERNEL_PLACES, OWN_FOLDER)
 ETC = EtcLayout()
 
 
@@ -77,6 +83,8 @@ def plan_wrap(spec: SandboxSpec, *, make_home: bool = True) -> WrapPlan:
     check_spec(spec)
     places = guard(spec.user_home, (spec.state_dir, spec.runtime_dir))
     binds = spec_binds(spec, places, make_home)
+    if spec.hook is not None:  # what stands there has its files among ours
+        binds = tuple(bind for bind in binds if not within(bind.path, MANAGED_FOLDER))
     check_private(spec)
     home = private_home(spec, places, make_home)  # made here, so after what may be refused
     system = tuple(system_folders())
@@ -115,7 +123,7 @@ def plan_wrap(spec: SandboxSpec, *, make_home: bool = True) -> WrapPlan:
     git_config = config_text(spec.git, GATEWAY_PORT, spec.git_config)
     return WrapPlan(
         arguments=arguments,
-        files=(*own_files(inside, git_config), *etc_files),
+        files=(*own_files(inside, git_config), *hook_files(spec.hook, inside_hook(spec.hook)), *etc_files),
         binds=shown,
         masks=masks,
         python=python,
@@ -189,15 +197,23 @@ def _search(spec: SandboxSpec, binds: tuple[Bind, ...], is_launch: bool = True) 
     return search
 
 
+def inside_hook(hook: ClaudeHook | None) -> str:
+    """How Claude Code runs the hook in every wrap; empty for none. The gateway's address is part of it: an agent could
+    set the variable of another that it starts."""
+    return hook_command(own_interpreter(), HOOK, hook, gateway_url(GATEWAY_PORT)) if hook is not None else ""
+
+
 def own_interpreter() -> str:
     """The interpreter this process runs on, below any virtual environment: its prefix holds the standard library."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def _links(tools: Tools, is_visible: Callable[[str], bool]) -> Iterator[str]:
-    """Links on the way to programs, where nothing that is bound holds them already."""
+    """Links on the way to programs, where nothing that is bound or the wrap's own holds them already: those of a
+    process (`/proc/self/cwd` on PATH) are none that could be made."""
     for path, target in sorted(tools.links.items()):
-        if not is_visible(path) and not any(within(path, bind) for bind in tools.binds):
+        held = any(within(path, place) for place in (*tools.binds, *OWN_PLACES))
+        if not is_visible(path) and not held:
             yield from ("--symlink", target, path)
 
 

@@ -193,6 +193,10 @@ SYSTEM_ROOTS = (
 )  # fmt: skip
 
 
+# Why what holds the state and the log of the product is not shown.
+OWN_STATE = "it holds this product's own state"
+
+
 def within(path: str, root: str) -> bool:
     """Whether `path` is `root` or lies below it; both normalised."""
     return path == root or path.startswith(root.rstrip("/") + "/")
@@ -225,7 +229,7 @@ class Guard:
         for own in self.own:
             kept = managed and any(within(path, f"{own}/{place}") for place in MANAGED_PLACES)
             if (within(path, own) and not kept) or within(own, path):
-                return "it holds this product's own state"
+                return f"{OWN_STATE} ({own})"
         for secret in (*self.secrets, *SYSTEM_SECRETS):
             if within(secret, path) or within(path, secret):
                 return f"it holds secrets ({secret})"
@@ -266,6 +270,11 @@ def resolve_bind(path: str, field: str, read_only: bool, places: Guard, managed:
     if refusal:
         raise GatewayError(
             f"{field}: {path} cannot be seen from inside the wrap: {refusal}",
-            "name a directory below it, or run in another directory",
+            "name a directory below it, or run in another directory"
+            + (
+                "; or keep that elsewhere (XDG_STATE_HOME, XDG_RUNTIME_DIR, audit.directory)"
+                if OWN_STATE in refusal
+                else ""
+            ),
         )
     return real

@@ -63,9 +63,9 @@ AF_UNIX = 1
 FAMILIES = (AF_UNIX, 2, 10)
 AF_NETLINK, NETLINK_ROUTE = 16, 0
 # linux/net.h. With the door a Unix socket has to be connected to reach anything: a datagram could name any path in
-# `sendto`, and the kernel takes SOCK_RAW for SOCK_DGRAM.
+# `sendto`, and the kernel takes SOCK_RAW for SOCK_DGRAM. Who asks for a pair of these gets another one (`pairing.py`).
 SOCK_TYPE_MASK = 0xF
-SOCK_STREAM, SOCK_SEQPACKET = 1, 5
+SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET = 1, 2, 3, 5
 
 # linux/seccomp.h and linux/bpf_common.h
 _ALLOW, _NOTIFY, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
@@ -200,6 +200,10 @@ def _judge_opening(program: _Program) -> None:
     program.label("socketpair")
     program.add(_LOAD, _argument(0))
     program.add(_EQUAL, AF_UNIX, "", "family")
+    program.add(_LOAD, _argument(1))
+    program.add(_AND, SOCK_TYPE_MASK)
+    program.add(_EQUAL, SOCK_DGRAM, "notify")
+    program.add(_EQUAL, SOCK_RAW, "notify")
     program.label("socket type")
     program.add(_LOAD, _argument(1))
     program.add(_AND, SOCK_TYPE_MASK)

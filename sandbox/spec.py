@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.session import Bridge, FileRules, Mode, ProcessGroup, Profile
+from sandbox.agents.claude import ClaudeHook
 from sandbox.git.session import SessionGit
 
 
@@ -39,7 +40,8 @@ class SandboxSpec:
     `group` is where CMD stands among the host's processes; the default is safe wherever the launcher was started.
     `space_id` is the space whose folders, those of `agent_id` and the shared ones, may be bound (empty: none).
     `profile` is for whom the wrap is: for a terminal the binds are what can be written, and the rest is read-only.
-    `file_rules` is how names are denied on Linux, `bridge` how the listeners come out there.
+    `file_rules` is how names are denied on Linux, `bridge` how the listeners come out there. `hook` is what Claude
+    Code's hook is told (None: there is none).
     """
 
     session_id: str
@@ -69,6 +71,7 @@ class SandboxSpec:
     profile: Profile = Profile.AGENT
     file_rules: FileRules = FileRules.CREATE_TIME
     bridge: Bridge = Bridge.HANDOVER
+    hook: ClaudeHook | None = None
 
     @property
     def workdir(self) -> str:

@@ -22,6 +22,10 @@ QUOTED = 200
 
 def check_spec(spec: SandboxSpec) -> None:
     """GatewayError for the first thing in the spec that cannot be meant."""
+    if not spec.session_id:
+        raise GatewayError("session_id is empty", "name the session: it stands in every record")
+    if not spec.bind_mounts:
+        raise GatewayError("bind_mounts is empty", "name at least the directory that is worked in")
     for field, count in (
         ("bind_mounts", len(spec.bind_mounts)),
         ("protected_paths", len(spec.protected_paths)),
@@ -98,7 +102,8 @@ def check_form(field: str, path: str) -> None:
         length = len(path.encode())
     except UnicodeEncodeError:
         raise GatewayError(
-            f"{field}: {_quoted(path)} is not UTF-8", "rename it, or use another one"
+            f"{field}: {_quoted(path)} is not UTF-8",
+            "records, rules and git's configuration are: rename it (convmv does many at once), or use another one",
         ) from None
     if "\0" in path:
         raise GatewayError(f"{field}: {_quoted(path)} holds a NUL character")
@@ -112,7 +117,13 @@ def check_form(field: str, path: str) -> None:
 
 
 def _quoted(path: str) -> str:
-    return repr(path if len(path) <= QUOTED else path[:QUOTED] + "…")
+    try:
+        shown = os.fsencode(path[:QUOTED]).decode(
+            "utf-8", "backslashreplace"
+        )  # the bytes, not what stands for them
+    except UnicodeEncodeError:  # half a character, from a caller in Python
+        return repr(path[:QUOTED])
+    return f"'{shown}{'…' if len(path) > QUOTED else ''}'" if shown.isprintable() else repr(path[:QUOTED])
 
 
 def _resolve(field: str, path: str, spec: SandboxSpec) -> str:

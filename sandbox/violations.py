@@ -4,7 +4,9 @@ What stderr says is only a hint: the command chose the words. It is read where s
 the caller reads the stream anyway; nothing here changes what the stream says.
 """
 
+import posixpath
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -19,10 +21,14 @@ LINE_LIMIT = 2048
 # What a violation beyond MOST_KINDS is told to have happened to.
 MANY = "(many)"
 
-# The words of strerror(3) for EPERM and EACCES, and the names that Node and others print.
+# The words of strerror(3) for EPERM, EACCES and EROFS (what the kernel says of a read-only mount: nobody else is asked
+# about it), and the names that Node and others print.
 REFUSALS = re.compile(
-    rb"Operation not permitted|Permission denied|\bEPERM\b|\bEACCES\b|operation not permitted"
+    rb"Operation not permitted|Permission denied|Read-only file system|\bEPERM\b|\bEACCES\b|\bEROFS\b"
+    rb"|operation not permitted|read-only file system"
 )
+# What the wrap's own programs begin their lines with: a command that cannot be executed was refused by nobody.
+OWN_WORDS = b"agent-gateway: "
 # The operation by words that programs use beside the refusal; the first that is found counts.
 ACTIONS: tuple[tuple[str, str], ...] = (
     ("network-outbound", r"\b(connect|connection|socket|sendto|network|resolve)\b"),
@@ -35,10 +41,11 @@ ACTIONS: tuple[tuple[str, str], ...] = (
 )
 # Quoted names first, then a path that stands before the refusal as the shell and coreutils write it.
 _QUOTED = re.compile(r"['\"‘“`]([^'\"’”`\n]+)['\"’”`]")
-_BEFORE = re.compile(r"([^\s:]+):\s*(?:Operation not permitted|operation not permitted|Permission denied)")
-_AFTER = re.compile(
-    r"(?:Operation not permitted|operation not permitted|Permission denied)[:,]\s*(?:\w+\s+)?(\S+)"
-)
+_SAID = r"(?:[Oo]peration not permitted|Permission denied|[Rr]ead-only file system)"
+_BEFORE = re.compile(rf"([^\s:]+):\s*{_SAID}")
+_AFTER = re.compile(rf"{_SAID}[:,]\s*(?:\w+\s+)?(\S+)")
+# What stands around names in such a line.
+_AROUND = re.compile(r"[\s'\"‘’“”`:,;()\[\]]+")
 
 
 class Coalescer:
@@ -78,6 +85,35 @@ class Coalescer:
                 yield replace(first, count=count)
 
 
+class Told:
+    """What was told lately by who refuses, with the rule: a line on stderr about it is no second violation. Used from
+    several threads. `clock` gives seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._names: dict[str, float] = {}
+
+    def note(self, violation: SandboxViolation) -> None:
+        """One that was told. Without a target it stands for many, whose names are not known."""
+        with self._lock:
+            name = posixpath.basename(violation.target)
+            self._names.pop(name, None)  # the order is that of time
+            self._names[name] = self._clock()
+            if len(self._names) > MOST_KINDS:
+                del self._names[next(iter(self._names))]
+
+    def knows(self, violation: SandboxViolation) -> bool:
+        """Whether the line speaks of one of them: programs print names as they were given, so the last part counts."""
+        since = self._clock() - WINDOW
+        with self._lock:
+            lately = [name for name, moment in self._names.items() if moment >= since]
+        words = {posixpath.basename(word.rstrip("/")) for word in _AROUND.split(violation.raw)}
+        return any(
+            not name or name in words or (_AROUND.search(name) and name in violation.raw) for name in lately
+        )
+
+
 class RefusalReader:
     """Finds refusals in the pieces of a stream."""
 
@@ -90,14 +126,19 @@ class RefusalReader:
         self._line = rest[-LINE_LIMIT:]
         if not end or not REFUSALS.search(whole):
             return []
-        found = [parse_refusal(line[-LINE_LIMIT:]) for line in whole.split(b"\n")]
+        found = [parse_refusal(line[-LINE_LIMIT:]) for line in whole.split(b"\n") if is_the_commands(line)]
         return [violation for violation in found if violation is not None]
 
     def end(self) -> list[SandboxViolation]:
         """What stands in a last line without an end."""
         line, self._line = self._line, b""
-        violation = parse_refusal(line)
+        violation = parse_refusal(line) if is_the_commands(line) else None
         return [violation] if violation is not None else []
+
+
+def is_the_commands(line: bytes) -> bool:
+    """Whether a line is none of the wrap's own."""
+    return not line.startswith(OWN_WORDS)
 
 
 def parse_refusal(line: bytes) -> SandboxViolation | None:

@@ -3,7 +3,6 @@
 import os
 import pwd
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from gateway.errors import GatewayError, UsageError
 from gateway.places import (
     existing,
     is_repository,
-    runtime_directory,
-    state_directory,
     user_shell,
     workspace_folder,
 )
@@ -25,38 +22,6 @@ def test_repository_of_somebody_else(tmp_path: Path) -> None:
     for name in (".git", "pointer"):
         assert is_repository(str(tmp_path / name), {os.geteuid()})
         assert not is_repository(str(tmp_path / name), {os.geteuid() + 1})
-
-
-@pytest.mark.parametrize(
-    ("environ", "place"),
-    [
-        ({"HOME": "/home/dev"}, "/home/dev/.local/state/agent-gateway"),
-        ({"HOME": "/home/dev", "XDG_STATE_HOME": "/srv/state"}, "/srv/state/agent-gateway"),
-        ({"HOME": "/home/dev", "XDG_STATE_HOME": "state"}, "/home/dev/.local/state/agent-gateway"),
-        ({"HOME": "/home/dev", "XDG_STATE_HOME": ""}, "/home/dev/.local/state/agent-gateway"),
-        ({"XDG_STATE_HOME": "/srv/state"}, "/srv/state/agent-gateway"),
-    ],
-)
-def test_state_directory(environ: Mapping[str, str], place: str) -> None:
-    assert state_directory(environ) == Path(place)
-
-
-@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
-def test_no_place_for_state(environ: Mapping[str, str]) -> None:
-    with pytest.raises(GatewayError, match="no home directory to keep state in"):
-        state_directory(environ)
-
-
-@pytest.mark.parametrize(
-    ("environ", "place"),
-    [
-        ({}, ""),
-        ({"XDG_RUNTIME_DIR": "run"}, ""),
-        ({"XDG_RUNTIME_DIR": "/run/user/7"}, "/run/user/7/agent-gateway"),
-    ],
-)
-def test_runtime_directory(environ: Mapping[str, str], place: str) -> None:
-    assert runtime_directory(environ) == place
 
 
 def test_workspace_folder() -> None:

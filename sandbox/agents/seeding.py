@@ -16,8 +16,10 @@ from tempfile import mkdtemp
 from typing import BinaryIO
 
 from gateway.errors import GatewayError
+from sandbox.agents.claude import note_hooks
 from sandbox.agents.state import ManagedState, Piece
 from sandbox.agents.trust import note_trust
+from sandbox.folders import make_private
 from sandbox.variables import MODEL_PROVIDERS
 
 # A file that is taken as it is: instructions and logins have some KB.
@@ -52,6 +54,8 @@ def seed(state: ManagedState) -> tuple[str, ...]:
         for path, text in state.agent.sealed:
             _make_sealed(state.folder, path, text)
         note_trust(state)
+        if state.hooks:
+            note_hooks(state.folder, state.hooks)
     except OSError as error:
         raise GatewayError(f"{state.folder} cannot be made: {error.strerror}") from error
     return notes
@@ -60,7 +64,7 @@ def seed(state: ManagedState) -> tuple[str, ...]:
 def _make(state: ManagedState) -> tuple[str, ...]:
     """A directory beside the final one, filled and then renamed: nobody ever sees half of it."""
     parent = os.path.dirname(state.folder)
-    os.makedirs(parent, mode=0o700, exist_ok=True)
+    make_private(parent)
     draft = mkdtemp(prefix=f".{state.agent.name}-", dir=parent)  # 0700
     notes = []
     budget = _Budget()
@@ -204,7 +208,7 @@ def _copy_tree(descriptor: int, target: str, budget: _Budget, depth: int) -> Non
     """Regular files and directories; links and all else are passed over."""
     if depth == 0:
         raise _LeftOutError("", f"it is deeper than {TREE_DEPTH} directories")
-    os.makedirs(target, mode=0o700, exist_ok=True)
+    make_private(target)
     for name in sorted(os.listdir(descriptor)):
         try:
             below = os.open(name, _READ, dir_fd=descriptor)
@@ -225,7 +229,7 @@ def _copy_tree(descriptor: int, target: str, budget: _Budget, depth: int) -> Non
 
 def _write(path: str, data: bytes, mode: int) -> None:
     """A new file in the draft."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     with _create(path, mode) as file:
         file.write(data)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.errors import GatewayError
+from sandbox.folders import make_private
 from sandbox.spec import SandboxBindMount
 
 # The same as of every name that stands in a path: no separator, and no leading dot.
@@ -79,7 +80,7 @@ def make_space_folders(folders: SpaceFolders) -> None:
     needed = (folders.root, folders.repos, os.path.dirname(folders.agent), folders.agent)
     for path in (os.path.dirname(folders.root), *needed, folders.work, folders.config):
         try:
-            os.makedirs(path, mode=0o700, exist_ok=True)
+            make_private(path)
             found = os.lstat(path)
         except OSError as error:
             raise GatewayError(f"space_id: {path} cannot be made: {error.strerror}") from error

@@ -12,7 +12,7 @@ From inside everything in it can be written but what is `sealed`: settings, hook
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sandbox.paths import find_program, path_folders
 from sandbox.places import within
@@ -154,7 +154,7 @@ class ManagedState:
 
     `folder` is for `runner_state_dirs`, `sealed` for `protected_paths`, `variables` for the environment. `home` and
     `own` are where the user's things are, as absolute paths; `own_is_named` says that the variable named it. `worktree`
-    is where the agent works.
+    is where the agent works, `hooks` the value of that name in Claude Code's settings (empty: none).
     """
 
     agent: Agent
@@ -163,6 +163,7 @@ class ManagedState:
     own: str
     own_is_named: bool
     worktree: str = ""
+    hooks: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def sealed(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from signal import SIGKILL
 from socket import socket
 from typing import Protocol
 
@@ -19,6 +20,8 @@ WORD_DEADLINE = 10.0
 TEARDOWN_DEADLINE = 10.0
 # Bytes of a command's output, and of its input, that wait in this process before whoever writes them has to.
 BUFFERED = 256 << 10
+# Statuses of a command that was killed and could not tell; and of one that a failure of the wrap itself took along.
+KILLED, FAILED = 128 + SIGKILL, 125
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,9 @@ class Command:
 class Execution(Protocol):
     """A command that was started. Any method may be called from any thread; one thread iterates.
 
-    Iterating gives Stdout, Stderr, Violation, then Killed if somebody ended it, and Exit last. Whoever does not read
-    holds the command up as a full pipe would: no more than `base.BUFFERED` bytes wait here. The command's end ends
-    the iteration, whatever it has left in the background still holds its streams.
+    Iterating gives Stdout, Stderr, Violation, then Killed if somebody ended it or the wrap, and Exit last. Whoever
+    does not read holds the command up as a full pipe would: no more than `base.BUFFERED` bytes wait here. The command's
+    end ends the iteration, whatever it has left in the background still holds its streams.
     """
 
     def __iter__(self) -> Iterator[SandboxEvent]:
@@ -105,7 +108,8 @@ class Execution(Protocol):
         """Kills it with everything it started. Nothing happens when it is over."""
 
     def wait(self) -> int:
-        """Blocks until it is over and returns the exit status of the contract: own, 128+N, 126, 127.
+        """Blocks until it is over and returns the exit status of the contract: own, 128+N, 126, 127; 125 when a process
+        of the wrap's own was killed or failed, and the command with it.
 
         What it writes meanwhile still has to be read by somebody, and stays to be read afterwards.
         """

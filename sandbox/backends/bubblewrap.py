@@ -20,6 +20,7 @@ from contextlib import ExitStack, suppress
 from gateway.errors import GatewayError
 from gateway.session import ProcessGroup, Profile
 from sandbox.backends.base import (
+    KILLED,
     LAUNCH_DEADLINE,
     TEARDOWN_DEADLINE,
     Endpoints,
@@ -31,7 +32,15 @@ from sandbox.backends.door import Door, open_door
 from sandbox.backends.life import Life
 from sandbox.backends.wrap import Parts, Wrap, WrapBackend
 from sandbox.bridge import SocatBridge, open_bridge
-from sandbox.handover import Child, open_channel, read_complaint, still_open, take_listeners
+from sandbox.events import Violation
+from sandbox.handover import (
+    Child,
+    has_complaint,
+    open_channel,
+    read_complaint,
+    still_open,
+    take_listeners,
+)
 from sandbox.layout import CONNECT, CREDENTIAL, STUB
 from sandbox.mounts import GATEWAY_PORT, HTTP_PORT, SOCKS_PORT, WrapPlan, plan_wrap
 from sandbox.probing.trial import find_bubblewrap, probe_bubblewrap
@@ -46,8 +55,6 @@ from sandbox.verify import verify_mounts
 PYTHON_FLAGS = ("-I", "-S", "-E", "-B")
 # Seconds for the init process to end after CMD, which takes it milliseconds.
 INIT_GRACE = 2.0
-# The status of a command that was killed and could not tell.
-KILLED = 128 + signal.SIGKILL
 # What bubblewrap tells about itself (--info-fd): some numbers in JSON.
 INFO_LIMIT = 4096
 PORTS = (HTTP_PORT, SOCKS_PORT, GATEWAY_PORT)
@@ -233,9 +240,11 @@ class Wrapped(Wrap):
         self._pipes = pipes
         self._lock = threading.RLock()  # a signal handler may call `signal` in the middle of anything here
         self._closed = False
+        self._said = ""
 
     def _start_foreground(self, word: bytes) -> None:
         """The stub becomes the command; the channel has had its purpose."""
+        read_complaint(self._pipes[0])  # what was said by now is no failure: the wrap is up
         with self._channel:
             self._channel.sendall(word)
 
@@ -243,8 +252,9 @@ class Wrapped(Wrap):
         """By a descriptor of the process: its number cannot be somebody else's by now."""
         self._send(lambda: self._stub_end, number)
 
-    def _wait_foreground(self) -> int:
-        """bubblewrap passes the command's status on and says 128+N itself; its own death by N looks the same."""
+    def _wait_foreground(self) -> int | None:
+        """bubblewrap passes the command's status on and says 128+N itself. Its own death by a signal is another thing,
+        and so is that of the supervisor, which dies where bubblewrap or the init was killed, or says what failed."""
         with self._lock:
             end = None if self._closed else os.dup(self._stub_end)
         if end is not None:
@@ -256,9 +266,21 @@ class Wrapped(Wrap):
         if code is None:  # somebody inside keeps the init process from ending with CMD
             self._end()
             code = self._child.wait(TEARDOWN_DEADLINE)
-        if code is None:
-            return KILLED
-        return code if code >= 0 else 128 - code
+            return KILLED if code is None or code < 0 else code
+        return code if code >= 0 and not self._failure() else None
+
+    def _failure(self) -> str:
+        """What supervisor and bubblewrap have said since the command is there. No command can write there: the
+        processes that hold the other end are closed to it."""
+        with self._lock:
+            if not self._said and not self._closed and has_complaint(self._pipes[0]):
+                self._said = read_complaint(self._pipes[0])
+            return self._said
+
+    def _tell_read(self, event: Violation) -> None:
+        """Not what the supervisor has told."""
+        if self._door is None or not self._door.has_told(event.violation):
+            super()._tell_read(event)
 
     def _end(self) -> None:
         """The init, and with it everything in the wrap."""

@@ -6,6 +6,7 @@ It decides nothing: what is denied is the plan's and the supervisor's. Whatever 
 import os
 import secrets
 import socket
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -13,8 +14,14 @@ from gateway.errors import GatewayError
 from gateway.session import FileRules, ProcessGroup, Profile
 from sandbox.backends.base import LAUNCH_DEADLINE, WORD_DEADLINE
 from sandbox.backends.life import Life
-from sandbox.confinement import DOOR_REQUESTS, WAYS_OUT, encode_orders, take_verdict
-from sandbox.events import Violation
+from sandbox.confinement import (
+    DOOR_REQUESTS,
+    encode_orders,
+    explain_missing,
+    explain_unseen,
+    take_verdict,
+)
+from sandbox.events import SandboxViolation, Violation
 from sandbox.governed import Governed
 from sandbox.handover import Child
 from sandbox.mounts import own_interpreter
@@ -22,6 +29,10 @@ from sandbox.seccomp import build_filter
 from sandbox.spec import SandboxSpec
 from sandbox.supervisor.client import Supervisor
 from sandbox.supervisor.rules import CANARY_DIGITS, DoorRules
+from sandbox.violations import Told
+
+# Seconds for what the supervisor has told to be passed on; it takes a millisecond where there is a processor for it.
+CATCH_UP = 0.5
 
 
 class Door:
@@ -31,19 +42,29 @@ class Door:
     """
 
     def __init__(self, life: Life) -> None:
+        self._life = life
+        self._told = Told(time.monotonic)
         self._canary = secrets.token_hex(CANARY_DIGITS // 2)
         with ExitStack() as undo:
             self.complaint, end = os.pipe()
             undo.callback(os.close, self.complaint)
             try:
-                self._supervisor = Supervisor(
-                    own_interpreter(), end, lambda violation: life.tell(Violation(violation))
-                )
+                self._supervisor = Supervisor(own_interpreter(), end, self._tell)
             finally:
                 os.close(end)
             undo.callback(self._supervisor.close)
             self._ours, self._theirs = socket.socketpair()
             undo.pop_all()
+
+    def _tell(self, violation: SandboxViolation) -> None:
+        """From the supervisor, in the thread that listens to it."""
+        self._told.note(violation)
+        self._life.tell(Violation(violation))
+
+    def has_told(self, violation: SandboxViolation) -> bool:
+        """Whether what stderr says of a refusal is known already, and better: with the rule."""
+        self._supervisor.catch_up(CATCH_UP)
+        return self._told.knows(violation)
 
     def orders(self, governed: Governed, group: ProcessGroup) -> bytes:
         """What the stub is told."""
@@ -74,15 +95,17 @@ class Door:
 
         EOFError when the wrap is gone, TimeoutError when it says nothing.
         """
-        at_wall = take_verdict(channel, LAUNCH_DEADLINE)
+        try:
+            at_wall = take_verdict(channel, LAUNCH_DEADLINE)
+        except (EOFError, GatewayError):  # the wrap is over: without a supervisor it does not come up
+            missing = self._supervisor.missing(WORD_DEADLINE)
+            if missing:
+                raise GatewayError(*explain_missing(*missing)) from None
+            raise
         seen = self._supervisor.canary(WORD_DEADLINE)
         expected = {"door": DOOR_REQUESTS} | ({"wall": at_wall, "nameless": 1} if at_wall else {})
         if dict(seen) != expected:
-            raise GatewayError(
-                "the file rules cannot hold at creation time: the supervisor was not asked for what was tried"
-                f" ({dict(seen)} instead of {expected})",
-                WAYS_OUT.removeprefix("or "),
-            )
+            raise GatewayError(*explain_unseen(seen, expected))
 
     def close(self) -> None:
         """Ends the supervisor, and the wrap with it, unless they are over. May be called again."""
@@ -105,6 +128,8 @@ def door_rules(spec: SandboxSpec, governed: Governed, canary: str, sockets: Sequ
     return DoorRules(
         canary=canary,
         writable=governed.writable,
+        read_only=governed.read_only,
+        closed=governed.closed,
         private=governed.private,
         own=governed.own,
         sealed=governed.sealed,

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sandbox.backends.base import BUFFERED, TEARDOWN_DEADLINE
+from sandbox.backends.base import BUFFERED, FAILED, KILLED, TEARDOWN_DEADLINE
 from sandbox.events import (
     Cause,
     Exit,
@@ -39,8 +39,6 @@ PIECE = 64 << 10
 MOST_WAITING = 2048
 # Seconds of one wait; what is further away is looked at again (poll counts milliseconds in an int).
 LONGEST_WAIT = 3600.0
-# The status of a command that was killed and could not tell.
-KILLED = 128 + signal.SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Surroundings:
     its own events, and what to do when it cannot be killed (the wrap is given up, and with it the command)."""
 
     wrapped: bool
-    tell: Callable[[SandboxEvent], None]
+    tell: Callable[[Violation], None]
     give_up: Callable[[str], None]
     suspended: Callable[[], bool]
 
@@ -347,19 +345,31 @@ class Attended:
             self._changed.notify_all()
 
     def _ending(self) -> tuple[int, Cause | None]:
-        """The exit status, and who ended it; one that had ended by itself was killed by nobody."""
-        status = int.from_bytes(self._status, "big") if len(self._status) == 4 else signal.SIGKILL
-        try:
-            code = os.waitstatus_to_exitcode(status & 0xFFFF)
-        except ValueError:  # not a status of a process that is over
-            code = -signal.SIGKILL
-        if code == -signal.SIGKILL:
-            lost = Cause.MANUAL if len(self._status) != 4 else None
-            return KILLED, self._cause or (Cause.OOM if self._oom.happened() else lost)
-        return (code if code >= 0 else 128 - code), None
+        """The exit status, and who ended it; one that had ended by itself was killed by nobody. Where the attendant
+        could not tell, nobody here had ended it, and the wrap or the attendant was killed, it is no status of the
+        command's."""
+        code = _exit_code(self._status)
+        short_of_memory = code in (None, KILLED) and self._oom.happened()
+        if code is None and self._cause is None:
+            return FAILED, Cause.OOM if short_of_memory else Cause.MANUAL
+        if code is None or code == KILLED:
+            return KILLED, self._cause or (Cause.OOM if short_of_memory else None)
+        return code, None
 
     def _poke(self) -> None:
         """Makes the thread look again."""
         if self._wake_end >= 0:
             with contextlib.suppress(OSError):  # full: it is awake
                 os.write(self._wake_end, b"\0")
+
+
+def _exit_code(told: bytes) -> int | None:
+    """The exit status in what an attendant tells; None for anything but the status of a process that is over."""
+    status = int.from_bytes(told, "big")
+    if len(told) != 4 or status > 0xFFFF:
+        return None
+    try:
+        code = os.waitstatus_to_exitcode(status)
+    except ValueError:
+        return None
+    return code if code >= 0 else 128 - code

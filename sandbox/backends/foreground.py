@@ -1,35 +1,39 @@
 """The one command of a wrap that has the caller's terminal: how it ends, and who ended it. It has no streams to read.
 
-The backend knows how to wait for it, signal it and end it; that is given.
+The backend knows how to wait for it, signal it and end it, and what to do when a process of its own was killed around
+it; that is given.
 """
 
 import threading
 from collections.abc import Callable, Iterator
-from signal import SIGKILL
 
+from sandbox.backends.base import FAILED, KILLED
 from sandbox.events import Cause, Exit, Killed, SandboxEvent
 from sandbox.memory import OomWatch
 
-KILLED = 128 + SIGKILL
-
 
 class Foreground:
-    """An `Execution`. `wait` may be called many times and by many, `send` takes a signal, `end` kills the tree."""
+    """An `Execution`. `wait` may be called many times and by many, and gives None when the wrap itself has ended around
+    the command; `send` takes a signal, `end` kills the tree. `lost` is called once when nobody here had ended it."""
 
     def __init__(
         self,
-        wait: Callable[[], int],
+        wait: Callable[[], int | None],
         send: Callable[[int], None],
         end: Callable[[], None],
         timeout: float | None,
         oom: OomWatch | None,
+        lost: Callable[[Cause], None],
     ) -> None:
         self._wait = wait
         self._send = send
         self._end = end
         self._oom = oom
+        self._lost = lost
         self._lock = threading.RLock()
         self._cause: Cause | None = None
+        self._is_lost = False
+        self._code: int | None = None
         self._told = False
         self._timer: threading.Timer | None = None
         if timeout is not None:
@@ -44,9 +48,9 @@ class Foreground:
         if told:
             return
         cause = self._cause
-        if code == KILLED and cause is None and self._oom is not None and self._oom.happened():
-            cause = Cause.OOM
-        if code == KILLED and cause is not None:
+        if self._is_lost or (code == KILLED and cause is None and self._short_of_memory()):
+            cause = Cause.OOM if self._short_of_memory() else Cause.MANUAL
+        if (code == KILLED or self._is_lost) and cause is not None:
             yield Killed(cause)
         yield Exit(code)
 
@@ -70,7 +74,18 @@ class Foreground:
         code = self._wait()
         if self._timer is not None:
             self._timer.cancel()
+        with self._lock:
+            first = self._code is None
+            if self._code is None:
+                self._is_lost = code is None and self._cause is None
+                self._code = FAILED if self._is_lost else KILLED if code is None else code
+            code = self._code
+        if first and self._is_lost:
+            self._lost(Cause.OOM if self._short_of_memory() else Cause.MANUAL)
         return code
+
+    def _short_of_memory(self) -> bool:
+        return self._oom is not None and self._oom.happened()
 
     def end(self, cause: Cause) -> None:
         """Kills it for this cause, unless it was killed before."""

@@ -167,6 +167,7 @@ class Hosted(Wrap):
         self._lock = threading.RLock()  # a signal handler may call `signal` in the middle of anything here
         self._answer = threading.Lock()
         self._code: int | None = None
+        self._heard = False
         self._told = False  # the word is out: what follows it on the channel is a signal
 
     def exec(self, command: Command) -> Execution:
@@ -187,17 +188,23 @@ class Hosted(Wrap):
                 with suppress(OSError):
                     self._channel.sendall(bytes([number]))
 
-    def _wait_foreground(self) -> int:
-        """The status as the keeper tells it; 137 when somebody killed the keeper, and the command with it."""
+    def _wait_foreground(self) -> int | None:
+        """The status as the keeper tells it; None when somebody killed the keeper, and the command with it."""
         with self._answer:
-            if self._code is None:
+            if not self._heard:
                 try:
                     status = self._channel.recv(4, socket.MSG_WAITALL)
                 except OSError:
                     status = b""
-                code = os.waitstatus_to_exitcode(int.from_bytes(status, "big")) if len(status) == 4 else -9
-                self._code = code if code >= 0 else 128 - code
+                if len(status) == 4:
+                    code = os.waitstatus_to_exitcode(int.from_bytes(status, "big"))
+                    self._code = code if code >= 0 else 128 - code
+                self._heard = True
             return self._code
+
+    def _failure(self) -> str:
+        """The keeper dies of signals alone: what it wrote is no reason."""
+        return ""
 
     def _end(self) -> None:
         """The end of the channel: the keeper kills the tree and removes the files, and is then gone itself."""

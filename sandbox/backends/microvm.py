@@ -14,7 +14,7 @@ class MicroVm(WrapBackend):
     def probe(self) -> Probe:
         """Never available."""
         return Probe(
-            False, hint="the micro-VM backend is not part of this version; use --backend native or none"
+            False, hint="the micro-VM backend is not part of this version: write --backend native for a wrap"
         )
 
     def launch(self, spec: SandboxSpec, on_event: OnEvent | None = None) -> Running:

@@ -26,6 +26,7 @@ from sandbox.backends.hosted import PACKAGE, PYTHON_FLAGS, Front, Hosted, Hostin
 from sandbox.backends.life import Life
 from sandbox.backends.wrap import WrapBackend
 from sandbox.events import Violation
+from sandbox.folders import make_private
 from sandbox.mounts import own_interpreter
 from sandbox.seatbelt.log_stream import PROGRAM as LOG
 from sandbox.seatbelt.log_stream import Tap
@@ -169,7 +170,7 @@ def _make_folder(spec: SandboxSpec, undo: ExitStack) -> str:
     base = spec.runtime_dir or (os.path.join(spec.state_dir, RUN) if spec.state_dir else None)
     try:
         if base:
-            os.makedirs(base, mode=0o700, exist_ok=True)
+            make_private(base)
         folder = os.path.realpath(tempfile.mkdtemp(prefix="wrap-", dir=base))  # 0700
     except OSError as error:
         raise GatewayError(f"{base or 'a temporary directory'} cannot be made: {error.strerror}") from error
@@ -198,7 +199,7 @@ def _occupy(port: int, over: ExitStack) -> None:
 def _dress(command: Command, prefix: tuple[str, ...]) -> Command:
     """The command with the sandbox in front of it."""
     if not command.argv or not command.argv[0]:
-        return command  # refused as it is
+        return command  # refused, or not found, as it is
     ignored = ",".join(str(int(number)) for number in sorted(command.ignored)) or "-"
     forget = ",".join(name for name in MADE_UP if name not in command.environment) or "-"
     return replace(command, argv=(*prefix, ignored, forget, *command.argv))

@@ -27,7 +27,7 @@ from sandbox.backends.base import (
 from sandbox.backends.execution import Attended, Streams, Surroundings
 from sandbox.backends.foreground import Foreground
 from sandbox.backends.life import Life
-from sandbox.events import Cause, SandboxEvent
+from sandbox.events import Cause, SandboxEvent, Violation
 from sandbox.handover import SERVE, Child, ask_for_command, encode_word, open_channel, take_attendant
 from sandbox.memory import OomWatch
 from sandbox.quarantine import Finding
@@ -36,6 +36,8 @@ from sandbox.tree import Stopped, continue_processes, stop_tree
 
 # Seconds; thirty years, which the clocks of every platform can count to.
 LONGEST_TIMEOUT = 1e9
+# What became of a command whose wrap was killed around it.
+LOST = "a process of the wrap itself was killed from outside, and the command with it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,13 @@ class Wrap(ABC):
         """Sends the word of the one command. OSError when nobody is there to take it."""
 
     @abstractmethod
-    def _wait_foreground(self) -> int:
-        """Blocks until it is over; its exit status. May be called again."""
+    def _wait_foreground(self) -> int | None:
+        """Blocks until it is over; its exit status, or None where a process of the wrap's own was killed or failed, and
+        took it along. May be called again."""
+
+    @abstractmethod
+    def _failure(self) -> str:
+        """What such a process has said of it, a line; mostly nothing."""
 
     @abstractmethod
     def _signal_foreground(self, number: int) -> None:
@@ -151,7 +158,7 @@ class Wrap(ABC):
     def _exec_foreground(self, word: bytes, command: Command) -> Foreground:
         oom = self._oom
         execution = Foreground(
-            self._wait_foreground, self._signal_foreground, self._end, command.timeout, oom
+            self._wait_foreground, self._signal_foreground, self._end, command.timeout, oom, self._lost
         )
         self._foreground = execution  # before the word is out: its end is not the wrap's failure
         self._channel.settimeout(WORD_DEADLINE)
@@ -185,7 +192,7 @@ class Wrap(ABC):
             except OSError as error:
                 self._give_up("it starts no more commands")
                 raise GatewayError("the command could not be started", str(error)) from error
-            surroundings = Surroundings(self.wrapped, self._life.tell, self._give_up, self._is_suspended)
+            surroundings = Surroundings(self.wrapped, self._tell_read, self._give_up, self._is_suspended)
             try:
                 execution = Attended(
                     control, attendant, streams, command.stdin, command.timeout, surroundings, oom
@@ -195,6 +202,10 @@ class Wrap(ABC):
             undo.pop_all()
         self._attended.append(execution)
         return execution
+
+    def _tell_read(self, event: Violation) -> None:
+        """A refusal that was read from what a command writes; a backend that hears of refusals itself may know it."""
+        self._life.tell(event)
 
     def _is_suspended(self) -> bool:
         return self._life.state is SandboxState.SUSPENDED
@@ -224,6 +235,12 @@ class Wrap(ABC):
         if self._foreground is None:
             cause = Cause.OOM if self._oom.happened() else Cause.MANUAL
             self._life.fail("it ended, and nobody had destroyed it", cause)
+
+    def _lost(self, cause: Cause) -> None:
+        """A process of the wrap's own was killed or failed while the command in the foreground ran."""
+        told = self._failure()
+        memory = ", probably for want of memory" if cause is Cause.OOM else ""
+        self._life.fail(f"the wrap failed: {told}" if told else f"{LOST}{memory}", cause)
 
     def _give_up(self, error: str) -> None:
         """What cannot be kept in order is ended as a whole."""

@@ -74,7 +74,7 @@ def read_remotes(
     `environment` is the host's (for PATH alone), `aliases` are the user's own words for the forge (`find_aliases`).
     """
     git = find_git(environment, worktree)
-    config = _config_file(worktree)
+    config = config_file(worktree)
     if not git or not config:
         return Remotes()
     with suppress(OSError):
@@ -91,7 +91,7 @@ def read_remotes(
     return Remotes()
 
 
-def _config_file(worktree: str) -> str:
+def config_file(worktree: str) -> str:
     """The configuration that all worktrees of the repository share; empty when there is none."""
     if not worktree:
         return ""

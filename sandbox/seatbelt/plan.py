@@ -21,6 +21,7 @@ from sandbox.filerules import (
     FileRules,
     NameRules,
 )
+from sandbox.folders import make_private
 from sandbox.governed import PACKAGE_CACHES, Ground
 from sandbox.paths import path_inside
 from sandbox.places import SYSTEM_SECRETS, Guard, guard, within
@@ -142,7 +143,7 @@ def _prepare(home: str) -> None:
     """Makes the directories that a rule by path keeps anybody inside from making (`policy.ways`), where programs
     expect to make them: in the home directory."""
     for end in WRITE_DENIED_PATHS:
-        os.makedirs(os.path.join(home, os.path.dirname(end)), mode=0o700, exist_ok=True)
+        make_private(os.path.join(home, os.path.dirname(end)))
 
 
 def _is_readable(policy: FilePolicy, path: str) -> bool:
@@ -229,7 +230,7 @@ class _Host:
             search.seal(path)
         binds = [(root.path, not root.writable) for root in self.roots]
         governed = search.governed(binds, (), "", search.in_order())
-        return (*governed.sealed, *governed.git_configs)
+        return (*sorted((*governed.sealed, *governed.read_only)), *governed.git_configs)
 
     def _runnable(self, writable: list[str], hidden: tuple[str, ...]) -> tuple[str, ...]:
         """What is executed although it can be written: what the user grants, and what CMD and PATH lead to."""

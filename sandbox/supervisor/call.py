@@ -9,10 +9,11 @@ import os
 
 from sandbox.supervisor import kernel
 from sandbox.supervisor.configurations import Configurations
-from sandbox.supervisor.judgement import Judge
+from sandbox.supervisor.judgement import GOVERNED, Judge
 from sandbox.supervisor.report import Reporter
 from sandbox.supervisor.resolution import Resolver
-from sandbox.supervisor.tracee import Stale, Tracee, Tracees
+from sandbox.supervisor.tracee import Stale, Tracee
+from sandbox.supervisor.tracees import Tracees
 from sandbox.supervisor.waiting import WaitingRoom
 
 
@@ -23,7 +24,16 @@ class Gone(Exception):
 class Door:
     """What all calls of one wrap share."""
 
-    __slots__ = ("configurations", "judge", "listener", "processor", "reporter", "tracees", "waiting")
+    __slots__ = (
+        "_own_devices",
+        "configurations",
+        "judge",
+        "listener",
+        "processor",
+        "reporter",
+        "tracees",
+        "waiting",
+    )
 
     def __init__(
         self, listener: int, judge: Judge, reporter: Reporter, configurations: Configurations | None = None
@@ -35,6 +45,13 @@ class Door:
         self.processor = kernel.Processor()
         self.tracees = Tracees()
         self.waiting = WaitingRoom()
+        self._own_devices: frozenset[int] = frozenset()
+
+    def own_devices(self) -> frozenset[int]:
+        """The file systems of the wrap's own mounts. Asked for once a caller has shown the wrap's root."""
+        if not self._own_devices:
+            self._own_devices = frozenset(map(self.tracees.device, self.judge.own_mounts))
+        return self._own_devices
 
 
 class Call:
@@ -77,6 +94,19 @@ class Call:
         if not kernel.is_valid(self.door.listener, self.identity):
             raise Gone
 
+    def is_shown(self, descriptor: int) -> bool:
+        """Whether something that is below no writable bind belongs to the wrap: to a file system of its own, or to a
+        mount that cannot be written. A descriptor that CMD was given may lead anywhere, under a path that means
+        something else inside."""
+        if os.fstat(descriptor).st_dev in self.door.own_devices():
+            return True
+        return bool(os.fstatvfs(descriptor).f_flag & os.ST_RDONLY)
+
+    def require_shown(self, zone: int, folder: int) -> None:
+        """EACCES where something would be made in a directory that the wrap does not show."""
+        if zone != GOVERNED and not self.is_shown(folder):
+            raise PermissionError(errno.EACCES, "")
+
     def wear_mask(self) -> None:
         """Before anything is made for the caller."""
         self.door.tracees.wear_mask(self.tracee)
@@ -106,11 +136,16 @@ class Call:
     def inject(self, descriptor: int, flags: int) -> None:
         """Gives the caller a copy of a descriptor; ours is closed before it runs on. `flags` are those of its open."""
         try:
-            number = self.door.processor.lend(
-                self.door.listener, self.identity, self.thread, descriptor, bool(flags & os.O_CLOEXEC)
-            )
-        except FileNotFoundError as gone:
-            raise Gone from gone
+            number = self.lend(descriptor, bool(flags & os.O_CLOEXEC))
         finally:
             os.close(descriptor)
         self.answer(number)
+
+    def lend(self, descriptor: int, close_on_exec: bool) -> int:
+        """A copy of a descriptor for the caller, who is not answered yet: its number there."""
+        try:
+            return self.door.processor.lend(
+                self.door.listener, self.identity, self.thread, descriptor, close_on_exec
+            )
+        except FileNotFoundError as gone:
+            raise Gone from gone

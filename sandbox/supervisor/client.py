@@ -5,10 +5,14 @@ looked at. What it tells goes to callbacks, in a thread of its own.
 """
 
 import array
+import fcntl
 import json
 import os
+import select
 import socket
+import termios
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from gateway.errors import GatewayError
@@ -19,6 +23,8 @@ from sandbox.supervisor.starting import Reserve, start
 
 # Of one line; targets and raw texts are bounded by the supervisor.
 LINE_LIMIT = 64 << 10
+# Seconds between two looks at what is unread; the listening thread takes it in far less.
+PAUSE = 0.001
 # Shared by all launches of this process.
 RESERVE = Reserve()
 
@@ -34,12 +40,14 @@ class Supervisor:
     ) -> None:
         self._on_violation = on_violation
         self._seen: Mapping[str, int] | None = None
+        self._missing: tuple[str, int] | None = None
         self._heard = threading.Event()
         self._python = python
         started = RESERVE.take(python) or start(python, stderr)
         self.child, self._channel = started.child, started.channel
         # Its own, so that the caller may close theirs before the orders go out.
         self._stderr = os.dup(2 if stderr is None else stderr)
+        self._taking = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def spawn(self, argv: Sequence[str], descriptors: Sequence[int], door: int, rules: DoorRules) -> None:
@@ -79,6 +87,11 @@ class Supervisor:
         RESERVE.fill(self._python)  # only now: the wrap that comes up has the machine to itself
         return self._seen or {}
 
+    def missing(self, deadline: float) -> tuple[str, int] | None:
+        """Of one that has ended at once: the system call that it would have needed, and the errno."""
+        self._heard.wait(deadline)
+        return self._missing
+
     def close(self) -> None:
         """Ends it, and the wrap with it, unless it is over; waits for what it still had to tell. May be called
         again."""
@@ -97,12 +110,42 @@ class Supervisor:
         if descriptor >= 0:
             os.close(descriptor)
 
+    def catch_up(self, deadline: float) -> None:
+        """Waits until all that it has told by now was passed on, for at most `deadline` seconds. A refusal is told
+        before the one who was refused hears of it."""
+        end = time.monotonic() + deadline
+        while self._has_unread() and time.monotonic() < end:
+            time.sleep(PAUSE)
+        if self._taking.acquire(timeout=max(0.0, end - time.monotonic())):
+            self._taking.release()
+
+    def _has_unread(self) -> bool:
+        try:
+            return fcntl.ioctl(self._channel.fileno(), termios.FIONREAD, bytes(4)) != bytes(4)
+        except (OSError, ValueError):  # it is over
+            return False
+
     def _listen(self) -> None:
-        """The thread: one JSON line after another, until the supervisor is gone."""
-        with self._channel.makefile("rb") as lines:
-            while line := lines.readline(LINE_LIMIT):
-                self._take(line)
+        """The thread: one JSON line after another, until the supervisor is gone. Nothing is read without `_taking`, so
+        what is neither unread nor being taken was passed on."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        rest, data = b"", b"-"
+        while data:
+            poll.poll()
+            with self._taking:
+                data = self._receive()
+                *lines, rest = (rest + data).split(b"\n")
+                rest = rest[:LINE_LIMIT]
+                for line in lines:
+                    self._take(line)
         self._heard.set()
+
+    def _receive(self) -> bytes:
+        try:
+            return self._channel.recv(LINE_LIMIT)
+        except OSError:
+            return b""  # it ended before it had read its orders
 
     def _take(self, line: bytes) -> None:
         try:
@@ -114,6 +157,10 @@ class Supervisor:
             elif word == "canary":
                 self._seen = {str(name): int(count) for name, count in value.items()}
                 self._heard.set()
+                return
+            elif word == "missing":
+                name, number = value
+                self._missing = str(name), int(number)
                 return
             else:
                 return

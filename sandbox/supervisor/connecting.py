@@ -13,6 +13,7 @@ import time
 
 from sandbox.supervisor import kernel
 from sandbox.supervisor.call import Call, Gone
+from sandbox.supervisor.judgement import OUTBOUND, Refused
 from sandbox.supervisor.opening import is_link
 from sandbox.supervisor.resolution import AT_FDCWD, LINK_LIMIT, path_of
 
@@ -28,7 +29,7 @@ def connect(call: Call) -> None:
     if not 0 <= length <= ADDRESS_LIMIT:
         raise OSError(errno.EINVAL, "")
     address = call.tracee.read(call.arguments[1], length)
-    sock = call.resolver.hold(kernel.take_descriptor(call.tracee.process_handle(), call.number(0)))
+    sock = call.resolver.hold(call.tracee.take(call.number(0)))
     domain = kernel.socket_domain(sock)
     call.confirm()
     if domain == UNIX_DOMAIN and address[:2] == AF_UNIX and address[2:3] not in (b"", b"\0"):
@@ -51,7 +52,9 @@ def _judged_path(call: Call, path: bytes) -> bytes:
     pinned = call.resolver.hold(
         os.open(place.spelled, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.parent)
     )
-    call.door.judge.check_socket(path_of(pinned))
+    path = path_of(pinned)
+    if not call.door.judge.check_socket(path) and not call.is_shown(pinned):
+        raise Refused(OUTBOUND, path, "unix-socket")
     if not stat.S_ISSOCK(os.fstat(pinned).st_mode):
         raise ConnectionRefusedError(errno.ECONNREFUSED, "")
     return AF_UNIX + b"/proc/self/fd/%d\0" % pinned

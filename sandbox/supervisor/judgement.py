@@ -15,8 +15,9 @@ from sandbox.supervisor.resolution import Place
 from sandbox.supervisor.rules import DoorRules
 
 # Where a place is. PRIVATE: a mount of the wrap's own, which the wall leaves open. OWN: one that it cannot leave open,
-# since something governed is bound below. GOVERNED: below a writable bind. OUTSIDE: anywhere else.
-PRIVATE, OWN, GOVERNED, OUTSIDE = range(4)
+# since something governed is bound below. READ_ONLY: a bind that the kernel keeps from being written. GOVERNED: below a
+# writable bind. OUTSIDE: anywhere else. Names are judged in the last two.
+PRIVATE, OWN, READ_ONLY, GOVERNED, OUTSIDE = range(5)
 
 # Seatbelt's names of what is done.
 CREATE, DATA, UNLINK, OUTBOUND = (
@@ -29,6 +30,9 @@ CREATE, DATA, UNLINK, OUTBOUND = (
 # Directories whose judgement is remembered, and the longest path that is.
 REMEMBERED = 2048
 REMEMBERED_LENGTH = 512
+
+# The rule of a mount that is read-only.
+MOUNT = "read-only bind"
 
 # The rule of what the canary asks for, and the ends of the names it uses.
 CANARY = "canary"
@@ -72,17 +76,23 @@ class Judge:
         self._zones = {
             **dict.fromkeys(map(_bytes, rules.own), OWN),
             **dict.fromkeys(map(_bytes, rules.private), PRIVATE),
+            **dict.fromkeys(map(_bytes, (*rules.read_only, *rules.closed)), READ_ONLY),
             **dict.fromkeys(map(_bytes, rules.writable), GOVERNED),
         }
         self._sealed = {_fold(_bytes(path)): path for path in rules.sealed}
+        self.own_mounts = tuple(map(_bytes, (*rules.private, *rules.own)))
         self._special: dict[str, dict[str, dict[str, str]]] = {}
         self._sockets = frozenset(map(_bytes, rules.sockets))
+        self._closed = frozenset(map(_bytes, rules.closed))
+        # What was asked about last.
+        self._place: Place | None = None
+        self._action = CREATE
         self._grounds: dict[bytes, Ground] = {}
         self.canary = rules.canary.encode("ascii")
         self.seen: dict[str, int] = {}
         roots = [_fold(_bytes(path)) for path in rules.writable]
-        for folded, path in zip(roots, rules.writable, strict=True):
-            self._hold(folded, path)
+        for path in (*rules.writable, *rules.read_only):
+            self._hold(_fold(_bytes(path)), path)
         for folded, path in self._sealed.items():
             self._note("sealed", folded, path)
             self._guard(folded, path, roots)
@@ -93,7 +103,7 @@ class Judge:
 
     def _note(self, kind: str, folded: str, path: str) -> None:
         folder, _, name = folded.rpartition("/")
-        self._special.setdefault(folder or "/", {}).setdefault(kind, {})[name] = path
+        self._special.setdefault(folder, {}).setdefault(kind, {})[name] = path
 
     def _hold(self, folded: str, path: str) -> None:
         """A bind and every directory above it stay where they are, also in a mount of the wrap's own: rules are found
@@ -139,9 +149,10 @@ class Judge:
         """The zone of a place whose name may be written, made or moved; Refused where it may not."""
         if self.canary and place.name.startswith(self.canary):
             return self._answer_canary(place, action)
+        self._place, self._action = place, action
         folder, name = place.folder, place.name
         ground = self._grounds.get(folder) or self._look(folder)
-        if ground.zone <= OWN or name in DOTS:
+        if ground.zone <= READ_ONLY or name in DOTS:
             return ground.zone
         rule = ground.rule or self._names.denied(folder, name)
         if not rule and (ground.sealed or ground.configs):
@@ -150,6 +161,15 @@ class Judge:
         if rule:
             raise Refused(action, place.path, rule)
         return ground.zone
+
+    def refused_by_mount(self) -> Refused | None:
+        """What the kernel has just refused with EROFS, if that is one of the binds that are read-only on purpose.
+        Programs try the system's own folders as a matter of course (Python, for bytecode): that is told to nobody."""
+        place, self._place = self._place, None
+        above = place.path if place is not None else b""
+        while above and above not in self._closed:
+            above = above.rpartition(b"/")[0]
+        return Refused(self._action, place.path, MOUNT) if place is not None and above else None
 
     def check_path(self, path: bytes, action: str) -> int:
         """The same for a file that was pinned without its name: by its real path."""
@@ -161,7 +181,7 @@ class Judge:
     def check_folder(self, folder: bytes, action: str) -> int:
         """The zone of a directory in which something without a name is to be made."""
         zone = self.ground(folder).zone
-        if zone > OWN and folder != b"/":
+        if zone > READ_ONLY and folder != b"/":
             self.check_path(folder, action)
         return zone
 
@@ -173,10 +193,14 @@ class Judge:
             if rule:
                 raise Refused(action, place.path, rule)
 
+    def guard_create(self, place: Place) -> None:
+        """The same for something that is made."""
+        self.guard(place, CREATE)
+
     def guard_link(self, place: Place) -> None:
         """Refused when a link of this name would bring what it leads to under a path rule."""
         self.guard(place, CREATE)
-        if self.ground(place.folder).zone > OWN and place.name not in DOTS:
+        if self.ground(place.folder).zone > READ_ONLY and place.name not in DOTS:
             rule = self._names.brings_denied(place.folder, place.name)
             if rule:
                 raise Refused(CREATE, place.path, rule)
@@ -184,7 +208,7 @@ class Judge:
     def guard_move(self, old: Place, new: Place) -> "Callable[[bytes, bytes], str] | None":
         """Refused when a directory of the old name may not get the new one. Otherwise what somebody has to ask of each
         entry in it (see `NameRules.taken_along`), or None."""
-        if self.ground(new.folder).zone <= OWN or old.name in DOTS or new.name in DOTS:
+        if self.ground(new.folder).zone <= READ_ONLY or old.name in DOTS or new.name in DOTS:
             return None
         source = (old.folder, old.name)
         rule = self._names.brings_denied(new.folder, new.name, source)
@@ -192,15 +216,24 @@ class Judge:
             raise Refused(CREATE, new.path, rule)
         return self._names.taken_along(new.folder, new.name, source)
 
+    def check_alias(self, place: Place) -> None:
+        """Refused where nobody may write: a link to it would lead programs outside there."""
+        self.check(place, CREATE)
+        if self._zone(place.path) == READ_ONLY:
+            raise Refused(CREATE, place.path, MOUNT)
+
     def config(self, place: Place) -> str:
         """The rule of a configuration whose replacement is judged by its content; empty for anything else."""
         ground = self.ground(place.folder)
         return "" if ground.rule else ground.configs.get(readings(place.name)[0], "")
 
-    def check_socket(self, path: bytes) -> None:
-        """Whether a socket at this real path may be connected to."""
-        if self._zone(path.rpartition(b"/")[0]) > OWN and path not in self._sockets:
+    def check_socket(self, path: bytes) -> bool:
+        """Whether a socket at this real path is listed; Refused where it is neither that nor in a mount of the wrap's
+        own."""
+        is_listed = path in self._sockets
+        if self._zone(path.rpartition(b"/")[0]) > OWN and not is_listed:
             raise Refused(OUTBOUND, path, "unix-socket")
+        return is_listed
 
     def _answer_canary(self, place: Place, action: str) -> int:
         if place.name.endswith(WALL):

@@ -4,6 +4,7 @@ Everything raises OSError with the call's errno. Numbers are from the kernel's t
 linux/openat2.h, linux/capability.h; all of both architectures is little-endian with 64-bit pointers.
 """
 
+import _signal  # type: ignore[import-not-found]  # typeshed does not know it; `signal` would bring enum along
 import ctypes
 import errno
 import fcntl
@@ -48,16 +49,22 @@ _AGAIN_LIMIT = 100
 # sys/prctl.h, linux/capability.h, statfs(2)
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_PR_SET_CHILD_SUBREAPER = 36
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 _PROC_SUPER_MAGIC = 0x9FA0
 # asm-generic/socket.h
 _SOL_SOCKET, _SO_DOMAIN = 1, 39
-# Of a connection: neither made nor refused. A signal is no answer either.
-_UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN, errno.EINTR})
+# Of a connection: neither made nor refused.
+_UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN})
+# Seconds after which a connect(2) that should not wait is interrupted, and again until it returns.
+CONNECT_LIMIT = 0.01
 
 # Descriptors given away before the supervisor looks again where it had better be.
 _STAY = 64
+# Descriptors that a thread takes before it is moved for them, and threads that are counted at a time.
+_MANY = 8
+_THREADS = 256
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -137,15 +144,22 @@ class Processor:
     The caller is woken for that, takes it, and wakes us. The kernel would put each of us on whatever processor is
     idle, and waking an idle one costs more than all the rest (three times as much, measured). Answers need nothing of
     the kind: `wake_in_place` does it. Where the kernel does not let us, it is only slower.
+
+    Only a thread that makes many files gains by it. One that makes a few (a compiler) would be left on a processor that
+    is busy while another idles, and so would we.
     """
 
     def __init__(self) -> None:
         self._all = os.sched_getaffinity(0)
         self._here = self._all
         self._left = 0
+        self._taken: dict[int, int] = {}  # by thread
 
     def lend(self, listener: int, identity: int, thread: int, descriptor: int, close_on_exec: bool) -> int:
-        """`add_descriptor`, with the caller on our processor."""
+        """`add_descriptor`, with the caller on our processor where it has taken some before."""
+        if not self._is_busy(thread):
+            self._leave()
+            return add_descriptor(listener, identity, descriptor, close_on_exec)
         if not self._left:
             self._stay()
         self._left -= 1
@@ -160,6 +174,21 @@ class Processor:
             _move(thread, theirs)
             if not self._left:
                 _move(0, self._all)  # the next caller may wake us where it runs
+
+    def _is_busy(self, thread: int) -> bool:
+        """Whether this thread has taken as many descriptors as make it worth while; counts them."""
+        taken = self._taken.get(thread, 0)
+        if taken >= _MANY:
+            return True
+        if len(self._taken) >= _THREADS:
+            self._taken.clear()
+        self._taken[thread] = taken + 1
+        return False
+
+    def _leave(self) -> None:
+        if self._left:
+            self._left = 0
+            _move(0, self._all)
 
     def _stay(self) -> None:
         self._here = {_get_processor()}
@@ -189,14 +218,15 @@ def take_descriptor(process: int, number: int) -> int:
 
 
 def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -> int:
-    """openat2(2), tried again where the kernel asks for that."""
+    """openat2(2), tried again where the kernel asks for that. Else EAGAIN means a lease."""
+    again = (errno.EINTR, errno.EAGAIN) if resolve & IN_ROOT else (errno.EINTR,)
     _HOW.pack_into(_how, 0, flags, mode, resolve)
     for _ in range(_AGAIN_LIMIT):
         # Plain numbers and bytes: declared or wrapped arguments cost more than the call.
         descriptor: int = _syscall(_openat2, folder, path, _how_pointer, _HOW.size)
         if descriptor >= 0:
             return descriptor
-        if ctypes.get_errno() not in (errno.EINTR, errno.EAGAIN):
+        if ctypes.get_errno() not in again:
             break
     raise _failed()
 
@@ -221,19 +251,30 @@ def is_process_file_system(descriptor: int) -> bool:
 
 
 def connect(descriptor: int, address: bytes) -> None:
-    """connect(2) with a raw socket address."""
-    if _connect(descriptor, address, len(address)) < 0:
-        raise _failed()
+    """connect(2) with a raw socket address, on a socket that does not block. EINTR when it did all the same.
+
+    The flag that keeps it from blocking is the caller's as well, who may take it away at any moment. So an alarm goes
+    with the call (`life.py` has a handler for it, or it would end us).
+    """
+    _signal.setitimer(_signal.ITIMER_REAL, CONNECT_LIMIT, CONNECT_LIMIT)
+    try:
+        if _connect(descriptor, address, len(address)) < 0:
+            raise _failed()
+    finally:
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
 
 
 def is_connected_by(descriptor: int, address: bytes) -> bool:
     """The same, tried once more where the first call only began it: on loopback the answer came while that returned.
     False when it is still under way (EINPROGRESS, EALREADY), or could not begin (EAGAIN)."""
     for _ in range(2):
-        if _connect(descriptor, address, len(address)) == 0:
+        try:
+            connect(descriptor, address)
+        except OSError as error:
+            if error.errno not in _UNDER_WAY:
+                raise
+        else:
             return True
-        if ctypes.get_errno() not in _UNDER_WAY:
-            raise _failed()
     return False
 
 
@@ -247,7 +288,8 @@ def socket_domain(descriptor: int) -> int:
 def _call(name: str, *arguments: object) -> int:
     result: int = _syscall(ctypes.c_long(NUMBERS[name][_COLUMN]), *arguments)
     if result < 0:
-        raise _failed()
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}(2): {os.strerror(number)}")
     return result
 
 
@@ -257,6 +299,35 @@ def _call(name: str, *arguments: object) -> int:
 def die_with(signal_number: int) -> None:
     """Asks for a signal when the thread that started us ends."""
     if _prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0) < 0:
+        raise _failed()
+
+
+def find_missing() -> tuple[str, int] | None:
+    """A call that later work rests on and this kernel has not, or some outer filter takes away: its name and the errno.
+    Tried on ourselves, with arguments that do nothing."""
+    process = -1
+    name = ""
+    try:
+        name = "pidfd_open"
+        process = os.pidfd_open(os.getpid())
+        name = "pidfd_getfd"
+        os.close(take_descriptor(process, process))
+        name = "openat2"
+        os.close(openat2(-100, b"/", os.O_PATH | os.O_CLOEXEC, IN_ROOT))
+        name = "renameat2"
+        rename(-100, b"", -100, b"", 0)
+    except OSError as error:
+        # A name that is empty is none: the call is there.
+        return None if error.errno == errno.ENOENT else (name, error.errno or 0)
+    finally:
+        if process >= 0:
+            os.close(process)
+    return None
+
+
+def take_orphans_in() -> None:
+    """Makes this process the parent of what its children leave behind."""
+    if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0:
         raise _failed()
 
 

@@ -25,11 +25,15 @@ DESCRIPTORS = 4096
 
 
 class Ended(Exception):
-    """The wrap is over, with this exit status."""
+    """The wrap is over, with this exit status. Below 0: something killed a process of bubblewrap's, by that signal."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
+
+
+class Missing(OSError):
+    """A system call that the supervisor needs is not to be had."""
 
 
 class Life:
@@ -80,12 +84,15 @@ class Life:
             target = path.decode("utf-8", "surrogateescape")
             self._reporter.violation(UNLINK, target, target, _put_back)
         self._reporter.flush()
-        raise Ended(code if code >= 0 else 128 - code)
+        # bubblewrap takes its init in only where that died before it could tell how the command ended. Otherwise it
+        # goes first, and the init is our child now: we are the subreaper.
+        if code == KILLED and not has_children():
+            code = -_signal.SIGKILL
+        raise Ended(code)
 
     def _launcher_spoke(self) -> bool:
         """It never speaks again, so it is gone."""
-        os.kill(self._process, _signal.SIGKILL)
-        os.waitpid(self._process, 0)
+        end_wrap(self._process)
         self._configurations.restore()
         raise Ended(KILLED)
 
@@ -99,6 +106,30 @@ class Life:
 
 def _put_back() -> str:
     return "it was removed, and is put back as it was last"
+
+
+def end_wrap(process: int) -> None:
+    """Kills bubblewrap and what it leaves behind. In its first moments its child does not end with it yet: it
+    waits for a word from its parent, for ever where nobody is left to say it. What is left is ours by then."""
+    os.kill(process, _signal.SIGKILL)
+    os.waitpid(process, 0)
+    while has_children():
+        with open("/proc/thread-self/children", "rb") as listing:
+            children = [int(number) for number in listing.read().split()]
+        for child in children:
+            os.kill(child, _signal.SIGKILL)
+            os.waitpid(child, 0)
+        if not children:
+            return
+
+
+def has_children() -> bool:
+    """Whether there is any, alive or not yet taken in."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def receive_listener(door: int) -> int | None:
@@ -118,13 +149,25 @@ def receive_listener(door: int) -> int | None:
     return int.from_bytes(received, sys.byteorder)
 
 
+def require_calls(channel: int) -> None:
+    """Missing, told to the launcher, when a call is missing without which nothing could be performed."""
+    missing = kernel.find_missing()
+    if missing is not None:
+        name, number = missing
+        Reporter(channel, time.monotonic).say("missing", [name, number])
+        raise Missing(number, f"no {name}(2) here ({errno.errorcode.get(number, number)})")
+
+
 def give_up_privileges() -> None:
     """What was needed to start bubblewrap, and nothing after it."""
     kernel.die_with(_signal.SIGKILL)
+    kernel.take_orphans_in()
     os.setsid()  # the terminal's signals are for the command, and none of them is for us
     _signal.pthread_sigmask(
         _signal.SIG_BLOCK, (_signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGPIPE)
     )
+    _signal.signal(_signal.SIGALRM, lambda *_: None)  # what does not return is interrupted (`kernel.connect`)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGALRM,))
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
@@ -132,17 +175,22 @@ def give_up_privileges() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)  # each caller has its own
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     kernel.drop_capabilities()
 
 
 def live(process: int, channel: int, door: int, rules: bytes) -> int:
-    """Until the wrap ends; bubblewrap's exit status."""
+    """Until the wrap ends; bubblewrap's exit status. Where bubblewrap was killed this process ends in that way, too."""
     try:
         give_up_privileges()
+        require_calls(channel)
         Life(process, channel, door, rules).run()
     except Ended as ended:
+        if ended.status < 0:
+            os.kill(os.getpid(), _signal.SIGKILL)
         return ended.status
     except (RulesError, OSError) as error:
         os.write(2, f"the supervisor of the file rules failed: {error}\n".encode("utf-8", "replace"))
-        os.kill(process, _signal.SIGKILL)
+        end_wrap(process)
     return FAILED

@@ -123,6 +123,9 @@ class Loop:
             self._answer(identity, errno.EACCES)
             self._tell(Refused("file-write-create", b"", UNREADABLE), name, thread)
         except OSError as error:
+            mount = self._door.judge.refused_by_mount() if error.errno == errno.EROFS else None
+            if mount is not None:
+                self._tell(mount, name, thread)
             self._answer(identity, error.errno or errno.EACCES)
         except Exception as error:
             self._answer(identity, errno.EACCES)

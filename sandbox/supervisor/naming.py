@@ -11,8 +11,8 @@ from _collections_abc import Callable, Iterator  # without the rest of `collecti
 
 from sandbox.supervisor import kernel
 from sandbox.supervisor.call import Call
-from sandbox.supervisor.judgement import CREATE, DOTS, PRIVATE, UNLINK, Refused
-from sandbox.supervisor.opening import is_link
+from sandbox.supervisor.judgement import CREATE, DOTS, GOVERNED, OWN, PRIVATE, UNLINK, Refused
+from sandbox.supervisor.opening import exists, guard_new, is_link
 from sandbox.supervisor.resolution import LINK_LIMIT, Place, path_of
 
 AT_EMPTY_PATH, AT_SYMLINK_FOLLOW = 0x1000, 0x400
@@ -33,10 +33,12 @@ def rename(call: Call, old_folder: int, old: int, new_folder: int, new: int, fla
     judge = call.door.judge
     config = judge.config(target) if flags in (0, RENAME_NOREPLACE) else ""
     # Renamed onto itself by the canary, a name has to be refused before anybody looks whether it is there.
-    zones = (judge.check(source, UNLINK), PRIVATE if config else judge.check(target, CREATE))
-    if zones == (PRIVATE, PRIVATE) and not config:
+    zones = (judge.check(source, UNLINK), GOVERNED if config else judge.check(target, CREATE))
+    if zones == (PRIVATE, PRIVATE):
         call.go_on()
         return
+    call.require_shown(zones[0], source.parent)
+    call.require_shown(zones[1], target.parent)
     judge.guard(source, UNLINK)
     if config:
         if flags and exists(target):
@@ -113,15 +115,6 @@ def _entries_below(folder: int) -> Iterator[tuple[bytes, bytes]]:
             os.close(current)
 
 
-def exists(place: Place) -> bool:
-    """Whether anything bears the name."""
-    try:
-        os.stat(place.name, dir_fd=place.parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def link(call: Call, old_folder: int, old: int, new_folder: int, new: int, flags: int) -> None:
     """link(2), linkat(2). A second name of what may not be written could be: it is refused."""
     if flags & ~(AT_EMPTY_PATH | AT_SYMLINK_FOLLOW):
@@ -137,17 +130,19 @@ def link(call: Call, old_folder: int, old: int, new_folder: int, new: int, flags
     if flags & AT_SYMLINK_FOLLOW:
         source = _followed(call, source)
     zone = judge.check(target, CREATE)
-    judge.guard(target, CREATE)
+    guard_new(target, judge.guard_create)
     if isinstance(source, int):
         if os.fstat(source).st_nlink:  # without a name it was made for the caller (O_TMPFILE)
             judge.check_path(path_of(source), CREATE)
+        call.require_shown(zone, target.parent)
         os.link(b"/proc/self/fd/%d" % source, target.spelled, dst_dir_fd=target.parent, follow_symlinks=True)
     elif judge.check(source, CREATE) == zone == PRIVATE:
         call.go_on()
         return
     else:
+        call.require_shown(zone, target.parent)
         if is_link(source):  # another name of a link is a new link
-            judge.guard_link(target)
+            guard_new(target, judge.guard_link)
             _refuse_alias(call, os.readlink(source.name, dir_fd=source.parent), target)
         os.link(
             source.spelled,
@@ -173,11 +168,14 @@ def symlink(call: Call, text: int, folder: int, path: int) -> None:
     content = call.path(text)
     place = call.resolver.place(folder, call.path(path))
     call.confirm()
-    if call.door.judge.check(place, CREATE) == PRIVATE:
+    zone = call.door.judge.check(place, CREATE)
+    if zone == PRIVATE:
         call.go_on()
         return
-    call.door.judge.guard_link(place)
-    _refuse_alias(call, content, place)
+    call.require_shown(zone, place.parent)
+    guard_new(place, call.door.judge.guard_link)
+    if zone != OWN:  # nobody outside sees it there
+        _refuse_alias(call, content, place)
     os.symlink(content, place.spelled, dir_fd=place.parent)
     call.answer()
 
@@ -187,7 +185,7 @@ def _refuse_alias(call: Call, content: bytes, place: Place) -> None:
     try:
         target = call.resolver.follow_text(content, place.parent)
         if exists(target):
-            call.door.judge.check(target, CREATE)
+            call.door.judge.check_alias(target)
     except OSError:
         pass  # there is nothing that could be reached
 
@@ -196,10 +194,12 @@ def mknod(call: Call, folder: int, path: int, mode: int, device: int) -> None:
     """mknod(2), mknodat(2). Without capabilities the kernel lets us make what it lets the caller make."""
     place = call.resolver.place(folder, call.path(path))
     call.confirm()
-    if call.door.judge.check(place, CREATE) == PRIVATE:
+    zone = call.door.judge.check(place, CREATE)
+    if zone == PRIVATE:
         call.go_on()
         return
-    call.door.judge.guard(place, CREATE)
+    call.require_shown(zone, place.parent)
+    guard_new(place, call.door.judge.guard_create)
     call.wear_mask()
     os.mknod(place.spelled, mode & 0o177777, device & 0xFFFFFFFF, dir_fd=place.parent)
     call.answer()
@@ -209,9 +209,11 @@ def mkdir(call: Call, folder: int, path: int, mode: int) -> None:
     """mkdir(2), mkdirat(2)."""
     place = call.resolver.place(folder, call.path(path))
     call.confirm()
-    if call.door.judge.check(place, CREATE) == PRIVATE:
+    zone = call.door.judge.check(place, CREATE)
+    if zone == PRIVATE:
         call.go_on()
         return
+    call.require_shown(zone, place.parent)
     call.wear_mask()
     os.mkdir(place.spelled, mode & 0o7777, dir_fd=place.parent)
     call.answer()

@@ -3,7 +3,7 @@
 import os
 from _collections_abc import Callable, Mapping
 
-from sandbox.supervisor import connecting, naming, opening
+from sandbox.supervisor import connecting, naming, opening, pairing, truncating
 from sandbox.supervisor.call import Call
 from sandbox.supervisor.resolution import AT_FDCWD
 from sandbox.system_calls import numbers
@@ -91,9 +91,10 @@ HANDLERS: Mapping[str, Handler] = {
     "mknodat": _mknodat,
     "mkdir": _mkdir,
     "mkdirat": _mkdirat,
-    "truncate": opening.truncate,
+    "truncate": truncating.truncate,
     "umask": _umask,
     "connect": connecting.connect,
+    "socketpair": pairing.pair,
 }
 
 

@@ -7,10 +7,12 @@ another. Nothing is decided; the directory that comes out says itself where it i
 
 import errno
 import os
+import stat
 from _collections_abc import Sequence
 
 from sandbox.supervisor import kernel
-from sandbox.supervisor.tracee import Tracee, Tracees
+from sandbox.supervisor.tracee import Tracee
+from sandbox.supervisor.tracees import Tracees
 
 AT_FDCWD = -100
 # path_resolution(7): as many links as the kernel follows.
@@ -21,6 +23,9 @@ _INSIDE_ROOT = kernel.IN_ROOT | kernel.NO_MAGIC_LINKS
 _NO_LINKS = kernel.NO_SYMLINKS | kernel.NO_MAGIC_LINKS
 # Errors of the quick ways after which the slow one may still arrive.
 _TRY_WALKING = (errno.ELOOP, errno.ENOENT, errno.EXDEV, errno.EAGAIN)
+PROTECTED_LINKS = "/proc/sys/fs/protected_symlinks"
+# Of a directory in which everybody may make names, and nobody may remove others'.
+_ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
 # The root of every procfs (include/linux/proc_fs.h).
 _PROC_ROOT_INODE = 1
 
@@ -121,6 +126,8 @@ class Resolver:
     def follow(self, place: Place) -> "Place | int":
         """Where the link at a place leads: another place, or the pinned target of a magic link."""
         target = self._read_link(place.parent, place.name)
+        if isinstance(target, bytes):
+            _refuse_foreign_link(place)
         return target if isinstance(target, int) else self.follow_text(target, place.parent, place.slash)
 
     def follow_text(self, target: bytes, folder: int, slash: bool = False) -> Place:
@@ -219,6 +226,22 @@ class Resolver:
             if error.errno == errno.ENXIO:
                 raise FileNotFoundError(errno.ENOENT, "") from error
             raise
+
+
+def _refuse_foreign_link(place: Place) -> None:
+    """EACCES where the kernel would not follow the last link of a path: one that somebody else has put into a directory
+    in which everybody may (proc_sys_fs(5), protected_symlinks)."""
+    owner = os.stat(place.name, dir_fd=place.parent, follow_symlinks=False).st_uid
+    if owner == os.geteuid() or not _protects_links():
+        return
+    folder = os.fstat(place.parent)
+    if folder.st_mode & _ANYBODY_MAY == _ANYBODY_MAY and folder.st_uid != owner:
+        raise PermissionError(errno.EACCES, "")
+
+
+def _protects_links() -> bool:
+    with open(PROTECTED_LINKS, "rb") as setting:
+        return setting.read(1) != b"0"
 
 
 def _reversed_parts(path: bytes) -> list[bytes]:

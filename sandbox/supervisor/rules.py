@@ -11,7 +11,7 @@ PATH_LIMIT = 4096
 CANARY_DIGITS = 16
 
 # Lists of absolute paths, and of globs.
-PATHS = ("writable", "private", "own", "sealed", "git_configs", "sockets")
+PATHS = ("writable", "read_only", "private", "own", "sealed", "git_configs", "sockets", "closed")
 GLOBS = ("deny_write", "allow_write")
 
 
@@ -22,21 +22,25 @@ class RulesError(ValueError):
 class DoorRules:
     """The rules of one wrap. Frozen. Paths are absolute, resolved, and the same outside and inside.
 
-    `writable` are the binds that can be written; everything below is governed. `private` are mounts of the wrap's own
-    without a governed bind in them, `own` those that hold one: no name is denied there either. `deny_write` and
-    `allow_write` join the shipped rules (`sandbox.filerules.FileRules`). `sealed` is never written, made, renamed or
-    replaced, nor what is below; `git_configs` are repositories' configurations, whose replacement is judged by its
-    content. `sockets` may be connected to. `canary` begins the names with which the door is tried.
+    `writable` are the binds that can be written; everything below is governed. `read_only` are those that cannot,
+    below a writable one or in a mount of the wrap's own. `private` are mounts of the wrap's own without a governed
+    bind in them, `own` those that hold one: no name is denied there either. `deny_write` and `allow_write` join the
+    shipped rules (`sandbox.filerules.FileRules`). `sealed` is never written, made, renamed or replaced, nor what is
+    below; `git_configs` are repositories' configurations, whose replacement is judged by its content. `sockets` may
+    be connected to. `closed` are binds that cannot be written: what the kernel refuses there is told. `canary`
+    begins the names with which the door is tried.
     """
 
     __slots__ = (*PATHS, *GLOBS, "canary")
 
     writable: tuple[str, ...]
+    read_only: tuple[str, ...]
     private: tuple[str, ...]
     own: tuple[str, ...]
     sealed: tuple[str, ...]
     git_configs: tuple[str, ...]
     sockets: tuple[str, ...]
+    closed: tuple[str, ...]
     deny_write: tuple[str, ...]
     allow_write: tuple[str, ...]
     canary: str

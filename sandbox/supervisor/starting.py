@@ -17,6 +17,7 @@ from importlib.util import MAGIC_NUMBER
 from typing import Final
 
 from gateway.errors import GatewayError
+from sandbox.confinement import explain_missing
 from sandbox.handover import Child
 from sandbox.supervisor import program
 
@@ -53,8 +54,11 @@ def _program() -> bytes:
 
 def start(python: str, stderr: int | None, *, early: bool = False) -> Started:
     """Starts one. It complains to `stderr` until its orders name another; `early` has it import everything before."""
+    try:
+        compiled = os.memfd_create("supervisor", os.MFD_CLOEXEC)
+    except OSError as error:
+        raise GatewayError(*explain_missing("memfd_create", error.errno or 0)) from error
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    compiled = os.memfd_create("supervisor", os.MFD_CLOEXEC)
     try:
         os.write(compiled, _program())
         argv = (python, *PYTHON_FLAGS, f"/proc/self/fd/{compiled}", str(theirs.fileno()), SOURCES)

@@ -7,17 +7,23 @@ came, and works after it, is the caller's; a new one needs the kernel's word tha
 (`kernel.is_valid`), after which it is as good.
 """
 
+import _signal  # type: ignore[import-not-found]  # typeshed does not know it; `signal` would bring enum along
 import errno
 import os
+
+from sandbox.supervisor import kernel
 
 # limits.h: a path with its NUL.
 PATH_LIMIT = 4096
 # The first look takes this much: nearly every path fits, and less is copied.
 _FIRST_LOOK = 256
-# Callers remembered at once, each with an open folder; a build farm has fewer at work.
-KNOWN_LIMIT = 512
 # Of /proc/NUMBER/status: up to the umask and the numbers inside is far less.
 _STATUS_LIMIT = 2048
+
+# Of no limit at all: more than a file can be long.
+NO_LIMIT = 1 << 63
+# linux/pidfd.h: a descriptor of a single thread (Linux 6.9; EINVAL before).
+PIDFD_THREAD = os.O_EXCL
 
 _PIN = os.O_PATH | os.O_CLOEXEC
 
@@ -103,13 +109,24 @@ class Tracee:
             raise OSError(errno.EFAULT, "")
         return found
 
-    def _open_memory(self) -> int:
+    def write(self, address: int, data: bytes) -> None:
+        """Puts a call's result where the caller wants it; EFAULT where there is no memory."""
+        memory = self._open_memory(os.O_WRONLY)
+        try:
+            if os.pwrite(memory, data, address) != len(data):
+                raise OSError(errno.EFAULT, "")
+        except (OSError, OverflowError) as error:
+            raise OSError(errno.EFAULT, "") from error
+        finally:
+            os.close(memory)
+
+    def _open_memory(self, mode: int = os.O_RDONLY) -> int:
         """Opened for each look: whoever executes another program has another memory afterwards.
 
         Not process_vm_readv(2), which takes a number, and longer (its many arguments cost more than two calls).
         """
         try:
-            found = os.open(b"mem", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.folder)
+            found = os.open(b"mem", mode | os.O_CLOEXEC, dir_fd=self.folder)
         except PermissionError as error:
             raise Unreadable(errno.EACCES, "") from error
         except (FileNotFoundError, ProcessLookupError) as error:
@@ -137,13 +154,18 @@ class Tracee:
         self.inside = (int(fields[b"NStgid"].split()[-1]), int(fields[b"NSpid"].split()[-1]))
         return fields
 
-    def process_handle(self) -> int:
-        """A descriptor of the process (pidfd_open(2)), kept. Stale when the thread is gone."""
+    def handle_of_files(self) -> int:
+        """A descriptor (pidfd_open(2)) through which this thread's descriptors can be taken, kept. Stale when it is
+        gone.
+
+        The thread's own, since it may have left its process's descriptors (unshare(2), CLONE_FILES), or the first
+        thread may be gone and its descriptors with it. Before Linux 6.9 only the process's can be had: see `take`.
+        """
         if self.handle < 0:
             if not self.process:
                 self.status()
             try:
-                handle = os.pidfd_open(self.process)
+                handle = _open_handle(self.thread, self.process)
             except ProcessLookupError as error:
                 raise Stale from error
             if not self.is_alive():  # its number may have been somebody else's when it was opened
@@ -152,119 +174,58 @@ class Tracee:
             self.handle = handle
         return self.handle
 
+    def take(self, number: int) -> int:
+        """A copy of one of the caller's descriptors. EBADF when there is none, or when it cannot be had."""
+        copy = kernel.take_descriptor(self.handle_of_files(), number)
+        try:
+            found, taken = os.stat(b"fd/%d" % number, dir_fd=self.folder), os.fstat(copy)
+            if (found.st_dev, found.st_ino) == (taken.st_dev, taken.st_ino):
+                self.is_sure = True
+                return copy
+        except (FileNotFoundError, ProcessLookupError) as error:
+            if not self.is_alive():
+                os.close(copy)
+                raise Stale from error
+        except BaseException:
+            os.close(copy)
+            raise
+        os.close(copy)
+        raise OSError(errno.EBADF, "")
+
+    def file_size_limit(self) -> int:
+        """RLIMIT_FSIZE, the soft one; `NO_LIMIT` when there is none."""
+        try:
+            with open(os.open(b"limits", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.folder), "rb") as limits:
+                for line in limits:
+                    if line.startswith(b"Max file size"):
+                        soft = line.split()[3]
+                        return NO_LIMIT if soft == b"unlimited" else int(soft)
+        except PermissionError as error:
+            raise Unreadable(errno.EACCES, "") from error
+        except (FileNotFoundError, ProcessLookupError) as error:
+            raise Stale from error
+        return NO_LIMIT
+
+    def exceed_file_size(self) -> None:
+        """What the kernel does to who would make a file larger than that."""
+        try:
+            _signal.pidfd_send_signal(self.handle_of_files(), _signal.SIGXFSZ)
+        except OSError:
+            pass  # it is gone
+
     def close(self) -> None:
         os.close(self.folder)
         if self.handle >= 0:
             os.close(self.handle)
 
 
-class Tracees:
-    """The callers seen lately. Not thread-safe."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, Tracee] = {}
-        self._root = -1
-        self._root_identity = (0, 0)
-        os.umask(0o077)
-        self._mask = 0o077  # ours, as it is now
-        self._epoch = 0
-        self._callers: dict[int, int] = {}  # process -> the thread that called umask; -1: several
-        self._last = (0, 0)  # the process that called umask last, and what it asked for
-
-    def find(self, thread: int) -> Tracee:
-        """The caller. The first of all says what the wrap's root is; one with another root is refused."""
-        known = self._known.get(thread)
-        return known if known is not None else self._meet(thread)
-
-    def forget(self, thread: int) -> None:
-        """Its number is somebody else's by now."""
-        known = self._known.pop(thread, None)
-        if known is not None:
-            known.close()
-
-    def _meet(self, thread: int) -> Tracee:
-        try:
-            folder = os.open(b"/proc/%d" % thread, _PIN | os.O_DIRECTORY)
-        except (FileNotFoundError, ProcessLookupError) as error:
-            raise Stale from error
-        tracee = Tracee(thread, folder)
-        try:
-            self._check_root(tracee)
-        except BaseException:
-            tracee.close()
+def _open_handle(thread: int, process: int) -> int:
+    try:
+        return os.pidfd_open(thread, PIDFD_THREAD)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
             raise
-        if len(self._known) >= KNOWN_LIMIT:
-            for number in list(self._known)[: KNOWN_LIMIT // 2]:
-                self.forget(number)
-        self._known[thread] = tracee
-        return tracee
-
-    def _check_root(self, tracee: Tracee) -> None:
-        """Nothing inside can change its root (the filter forbids the calls); somebody else's caller is refused."""
-        try:
-            found = os.stat(b"root", dir_fd=tracee.folder)
-        except PermissionError as error:
-            raise Unreadable(errno.EACCES, "") from error
-        except (FileNotFoundError, ProcessLookupError) as error:
-            raise Stale from error
-        if self._root < 0:
-            self._root = os.open(b"root", _PIN | os.O_DIRECTORY, dir_fd=tracee.folder)
-            self._root_identity = (found.st_dev, found.st_ino)
-        elif self._root_identity != (found.st_dev, found.st_ino):
-            raise OSError(errno.EACCES, "")
-
-    @property
-    def root(self) -> int:
-        """The wrap's root, pinned for good; -1 before the first caller."""
-        return self._root
-
-    @property
-    def root_identity(self) -> tuple[int, int]:
-        """Its device and inode."""
-        return self._root_identity
-
-    # --- The umask, which is the process's and decides the modes of what we make for it ---
-
-    def wear_mask(self, tracee: Tracee) -> None:
-        """Makes the caller's umask ours. Stale when the caller is gone."""
-        if tracee.mask_epoch != self._epoch:
-            mask = self._read_mask(tracee)
-        elif tracee.is_sure or tracee.is_alive():
-            mask = tracee.mask
-        else:
-            raise Stale
-        if mask != self._mask:
-            os.umask(mask)
-            self._mask = mask
-
-    def _read_mask(self, tracee: Tracee) -> int:
-        """From the kernel's text; remembered when no call of umask can be under way that would change it.
-
-        The last call is known by its argument: whoever shows that value already will show it afterwards too.
-        """
-        mask = int(tracee.status()[b"Umask"], 8)
-        process, asked = self._last
-        settled = tracee.process != process or mask == asked
-        if settled and self._callers.get(tracee.process) != -1:
-            tracee.mask, tracee.mask_epoch = mask, self._epoch
-        return mask
-
-    def mask_changes(self, tracee: Tracee, mask: int) -> None:
-        """The caller is about to set its umask: what is remembered of others is void, of itself is known."""
-        self._epoch += 1
-        if not tracee.process:
-            tracee.status()
-        elif not tracee.is_alive():
-            raise Stale
-        if len(self._callers) >= KNOWN_LIMIT:
-            self._callers.clear()
-        caller = self._callers.setdefault(tracee.process, tracee.thread)
-        if caller != tracee.thread:
-            self._callers[tracee.process] = -1
-            tracee.mask_epoch = -1
-        else:
-            tracee.mask, tracee.mask_epoch = mask & 0o777, self._epoch
-        self._last = (tracee.process, mask & 0o777)
+    return os.pidfd_open(process)
 
 
 def _read(memory: int, address: int, size: int) -> bytes:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from gateway.errors import GatewayError
 from gateway.session import Bridge, FileRules, Mode, Profile
+from sandbox.agents.claude import ClaudeHook
 from sandbox.backends.base import Command, Running, Stdio
 from sandbox.env import build_environment
 from sandbox.launch import from_name
@@ -33,6 +34,8 @@ def build_spec(fields: dict[str, Any]) -> SandboxSpec:
     values["bridge"] = Bridge(fields.get("bridge", "handover"))
     values["file_rules"] = FileRules(fields.get("file_rules", "existing-only"))
     values["profile"] = Profile(fields.get("profile", "agent"))
+    if "hook" in fields:
+        values["hook"] = ClaudeHook(fields["hook"]["limit"], tuple(fields["hook"]["disallowed"]))
     return SandboxSpec(**values)
 
 

@@ -47,9 +47,13 @@ else:
     with socket.socket(fileno=door) as supervisor:
         names["hand_over"](supervisor, names["install_door"](calls))
         supervisor.sendall(b"D")
-os.closerange(3, 256)
+kept = int(sys.argv[5])
+if kept >= 0:
+    os.dup2(kept, 5)
+    os.closerange(3, 5)
+os.closerange(6 if kept >= 0 else 3, 256)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the launcher shields bubblewrap from them
-os.execvp(sys.argv[5], sys.argv[5:])
+os.execvp(sys.argv[6], sys.argv[6:])
 """
 
 
@@ -92,9 +96,23 @@ def main(file: str) -> int:
     supervisor = Supervisor(sys.executable, None, told.append)
     ours, theirs = socket.socketpair()
     orders = memory_file(encode_orders(build_filter(door=True), PRIVATE, roots, CANARY))
-    passed = (theirs.fileno(), orders)
+    # A directory of the host that the command has open as number 5.
+    kept = os.open(what["folder"], os.O_RDONLY) if "folder" in what else -1
+    passed = (theirs.fileno(), orders, *((kept,) if kept >= 0 else ()))
     options = ("1" if what.get(name, True) else "0" for name in ("wall", "killable"))
-    inside = [sys.executable, "-I", "-S", "-E", "-B", "-c", INSIDE, *map(str, passed), *options, *argv]
+    inside = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-E",
+        "-B",
+        "-c",
+        INSIDE,
+        *map(str, passed[:2]),
+        *options,
+        str(kept),
+        *argv,
+    ]
     supervisor.spawn([*bubblewrap(roots), "--", *inside], passed, ours.fileno(), rules_of(what))
     for one in (ours, theirs):
         one.close()

@@ -29,6 +29,13 @@ NAMES = (
     "pipe",
     "new",
     "other",
+    # directories of another group, of which one may remove only one's own; with a list of what new files allow
+    "shared",
+    "shared/x",
+    "shared/deep",
+    "listed",
+    "listed/x",
+    "listed/deep",
 )
 ODD = (
     "",

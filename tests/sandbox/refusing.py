@@ -16,6 +16,13 @@ LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NEW_USER = 0x10000000
 PRCTL = {"x86_64": 157, "aarch64": 167}
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+ACTION_AVAILABLE, LANDLOCK = 2, 444
+# What the supervisor of the file rules needs, by name: (x86-64, arm64).
+NEEDED = {
+    "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "openat2": (437, 437), "memfd_create": (319, 279),
+    "renameat2": (316, 276), "capset": (126, 91), "sched_setaffinity": (203, 122),
+}  # fmt: skip
 
 Instruction = tuple[int, int, int, int]
 
@@ -47,6 +54,15 @@ def program(what: str) -> list[Instruction]:
         "mount": refuse(mount, errno.EPERM),
         "filter": refuse_where(PRCTL[machine], EQUAL, PR_SET_SECCOMP, errno.EINVAL),
         "none": [],
+        "landlock": refuse(LANDLOCK, errno.ENOSYS),
+        # An older kernel: it knows neither the action that asks a supervisor nor the flags of one.
+        "notification": [
+            *refuse_where(SECCOMP[machine], EQUAL, ACTION_AVAILABLE, errno.EOPNOTSUPP),
+            *refuse_where(SECCOMP[machine], EQUAL, SECCOMP_MODE_FILTER - 1, errno.EINVAL),
+        ],
+        **{name: refuse(row[machine != "x86_64"], errno.ENOSYS) for name, row in NEEDED.items()},
+        # As container runtimes say it.
+        "pidfd_getfd denied": refuse(NEEDED["pidfd_getfd"][machine != "x86_64"], errno.EPERM),
     }
     return [*table[what], (RETURN, 0, 0, ALLOW)]
 

@@ -196,7 +196,7 @@ def test_killed_supervisor_ends_the_wrap_and_opens_nothing(place: Place) -> None
     assert process.stdout is not None and process.stdout.readline() == "began\n"
     os.kill(supervisor_of(process.pid), signal.SIGKILL)
     output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 137
+    assert process.returncode == 125
     assert output == ""
     assert [name for name in os.listdir(place.worktree) if name not in ("a", "b")] == []
 

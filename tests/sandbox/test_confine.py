@@ -87,6 +87,7 @@ class Supervisor:
     door: int = errno.EACCES
     performs: bool = True
     takes: bool = True
+    connects: int = errno.ENOENT
     leaves_at: str = "no such name"
     gone: bool = False
     seen: list[tuple[str, str]] = field(default_factory=list)
@@ -118,6 +119,9 @@ class Supervisor:
         if call == "umask":
             self.seen.append((call, ""))
             return reply(listener, number, flags=CONTINUE)
+        if call == "connect":
+            self.seen.append((call, ""))
+            return reply(listener, number, self.connects)
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
             text = (
                 os.pread(memory.fileno(), 4096, arguments[NAME_ARGUMENT[call]]).partition(b"\0")[0].decode()
@@ -295,6 +299,8 @@ def wrongly(**values: int | bool | str) -> Callable[[Supervisor], None]:
         ({"door": errno.ENOSYS}, (confine.DOOR_OPEN, errno.ENOSYS)),
         ({"wall": errno.EPERM}, (confine.WALL_OPEN, errno.EPERM)),
         ({"performs": False}, (confine.NOT_PERFORMED, errno.EACCES)),
+        ({"connects": errno.EPERM}, (confine.NOT_TAKEN, errno.EPERM)),
+        ({"connects": 0}, (confine.NOT_TAKEN, 0)),
         ({"takes": False}, (confine.WALL_OPEN, errno.ENOSYS)),
     ],
 )

@@ -3,13 +3,23 @@
 import errno
 import marshal
 import socket
+from pathlib import Path
 from types import CodeType
 
 import pytest
 
 from gateway.errors import GatewayError
-from sandbox import confine
-from sandbox.confinement import DOOR_REQUESTS, REASONS, WALL_REQUESTS, encode_orders, explain, take_verdict
+from sandbox import confine, confinement
+from sandbox.confinement import (
+    DOOR_REQUESTS,
+    REASONS,
+    WALL_REQUESTS,
+    encode_orders,
+    explain,
+    explain_missing,
+    explain_unseen,
+    take_verdict,
+)
 
 DEADLINE = 30.0
 
@@ -92,12 +102,51 @@ def test_every_reason_names_what_is_missing_and_the_ways_out(reason: int, number
 
 
 def test_reasons_are_those_of_confine() -> None:
-    assert sorted(REASONS) == list(range(confine.STANDS + 1, confine.NOT_FILTERED + 1))
+    assert sorted(REASONS) == list(range(confine.STANDS + 1, confine.NOT_TAKEN + 1))
 
 
 @pytest.mark.parametrize("reason", [200, 255])
 def test_unknown_reason_is_a_refusal(reason: int) -> None:
     assert str(reason) in explain(reason, 0)[0]
+
+
+@pytest.fixture
+def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What Yama says, on a kernel that has it."""
+    file = tmp_path / "ptrace_scope"
+    monkeypatch.setattr(confinement, "PTRACE_SCOPE", str(file))
+    return file
+
+
+@pytest.mark.parametrize("setting", ["", "0", "1", "2", "3"])
+def test_yama_is_named_where_it_is_in_the_way(scope: Path, setting: str) -> None:
+    if setting:
+        scope.write_text(f"{setting}\n")
+    told = [
+        *(
+            explain(reason, errno.EACCES)
+            for reason in (confine.NOT_PERFORMED, confine.DOOR_OPEN, confine.NOT_TAKEN)
+        ),
+        explain_unseen({}, {"door": DOOR_REQUESTS}),
+    ]
+    for missing, remedy in told:
+        assert (f"kernel.yama.ptrace_scope is {setting}" in missing) is (setting in ("2", "3"))
+        assert ("sysctl kernel.yama.ptrace_scope=1" in remedy) is (setting in ("2", "3"))
+        assert ("restart" in remedy) is (setting == "3")
+        assert "`file_rules: existing-only`" in remedy and "`--sandbox off`" in remedy
+    assert "yama" not in "".join(explain(confine.WALL_OPEN, 0))
+
+
+def test_what_was_not_seen_is_said(scope: Path) -> None:
+    missing, remedy = explain_unseen({"door": 1}, {"door": DOOR_REQUESTS})
+    assert "{'door': 1} instead of {'door': 6}" in missing and remedy.startswith("decide for less")
+    assert not scope.exists()
+
+
+def test_missing_calls_are_named() -> None:
+    missing, remedy = explain_missing("openat2", errno.ENOSYS)
+    assert "openat2(2)" in missing and "ENOSYS" in missing
+    assert "5.19" in remedy and "seccomp profile" in remedy and "`file_rules: existing-only`" in remedy
 
 
 def test_the_canary_has_a_request_for_every_way_to_a_name() -> None:

@@ -7,19 +7,49 @@ Names are harmless ones, so nothing is denied. Which of two errors is told where
 import json
 import os
 import stat
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sandbox.wrapping import HERE, PYTHON, Place, as_ordinary
+from tests.sandbox.wrapping import HERE, NOBODY, PYTHON, Place, as_ordinary
 
 PATIENCE = 120
 COUNT = 400
 SEEDS = (1, 2, 3, 4, 5, 6)
 # Of operations that fail on both sides, those that may give another reason.
 OTHER_ERRORS = 0.08
+
+
+# Of a directory of a group that the wrap does not have.
+OTHERS_GROUP = 12_345
+# linux/posix_acl_xattr.h: version, then (tag, rights, id): what new files allow in a directory. Their owner all, the
+# user NOBODY reading, a group and everybody else to the last of them writing, whatever the file mask says.
+DEFAULT_LIST = struct.pack(
+    "<I" + 6 * "HHI", 2,
+    *(0x01, 7, 0xFFFFFFFF), *(0x02, 4, NOBODY), *(0x04, 6, 0xFFFFFFFF), *(0x08, 6, 0), *(0x10, 6, 0xFFFFFFFF),
+    *(0x20, 2, 0xFFFFFFFF),
+)  # fmt: skip
+LISTS = ("system.posix_acl_access", "system.posix_acl_default")
+
+
+def prepare(place: Place) -> None:
+    """Directories in which new files get more than their maker's mode and group."""
+    for name, mode in (("shared", 0o3777), ("listed", 0o2755)):
+        folder = place.worktree / name
+        folder.mkdir()
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY if place.person == "ordinary" else 0, OTHERS_GROUP)
+        folder.chmod(mode)
+    os.setxattr(place.worktree / "listed", "system.posix_acl_default", DEFAULT_LIST)
+
+
+def lists_of(path: Path) -> dict[str, str]:
+    """The access lists of an entry."""
+    found = os.listxattr(path, follow_symlinks=False)
+    return {name: os.getxattr(path, name, follow_symlinks=False).hex() for name in LISTS if name in found}
 
 
 def work(place: Place, seed: int, door: bool) -> list[list[Any]]:
@@ -38,6 +68,7 @@ def work(place: Place, seed: int, door: bool) -> list[list[Any]]:
     file = place.write(place.root / "guarded.json", json.dumps(what))
     place.write(place.root / "operations.py", (HERE / "operations.py").read_text())
     place.give()
+    prepare(place)
     command = [PYTHON, "-B", str(HERE / "guarded.py"), str(file)]
     done = subprocess.run(
         command if place.person == "root" else as_ordinary(command), capture_output=True, text=True,
@@ -62,7 +93,8 @@ def portrait(tree: Path) -> dict[str, tuple[object, ...]]:
                 content = os.readlink(path)
             shown = str(path.relative_to(tree))
             same = first.setdefault(about.st_ino, shown) if not stat.S_ISDIR(about.st_mode) else shown
-            found[shown] = (oct(about.st_mode), about.st_uid, about.st_gid, about.st_nlink, content, same)
+            who = (about.st_uid, about.st_gid)
+            found[shown] = (oct(about.st_mode), *who, about.st_nlink, content, same, lists_of(path))
     return found
 
 

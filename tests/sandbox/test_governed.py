@@ -220,8 +220,16 @@ def test_protected_paths(tmp_path: Path) -> None:
 
 def test_binds_in_one_another(tmp_path: Path) -> None:
     _, governed = plan(tmp_path, "repo", "repo/a/read:ro", "repo/b/write")
-    assert below(tmp_path, governed.sealed) == {"repo/a/read"}
+    assert (governed.sealed, below(tmp_path, governed.read_only)) == ((), {"repo/a/read"})
     assert below(tmp_path, governed.writable) == {"repo", "repo/b/write"}
+
+
+def test_read_only_binds_beside_what_can_be_written(tmp_path: Path) -> None:
+    """In a mount of the wrap's own they could be moved aside, elsewhere nobody can write around them."""
+    _, governed = plan(tmp_path, "repo", "data:ro")
+    assert below(tmp_path, governed.read_only) == {"data"}
+    _, governed = plan(tmp_path, "data:ro")
+    assert governed.read_only == ()
 
 
 def test_sockets_are_covered(tmp_path: Path) -> None:

@@ -162,10 +162,10 @@ def test_line_is_one_line_whatever_a_probe_says() -> None:
     assert choose_backend(None, None, {}, True, "agent", odd).line.isprintable()
 
 
-def test_default_that_steps_down_is_logged_with_its_reason() -> None:
+def test_default_that_steps_down_is_told_with_its_reason() -> None:
     choice = choose_backend(None, None, {}, True, "terminal", WITH)
     assert choice.log == (
-        "the terminal profile runs without a wrap: no backend was asked for, and microvm stepped down (no machine)"
+        "a terminal has no wrap unless --backend asks for one; microvm stepped down (no machine)"
     )
     assert "only when it is asked for" in choose_backend(None, None, {}, True, "terminal", MICROVM).log
 

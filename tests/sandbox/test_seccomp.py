@@ -371,8 +371,9 @@ OF_THE_DOOR: list[tuple[str, int | None, int | None, tuple[int, ...], str]] = [
     ("socket", 41, 198, (2, 2, 0), ALLOW),
     ("socketpair", 53, 199, (1, 1, 0), ALLOW),
     ("socketpair", 53, 199, (1, 5 | 0x80000, 0), ALLOW),
-    ("socketpair", 53, 199, (1, 2, 0), "EPROTONOSUPPORT"),
-    ("socketpair", 53, 199, (1, 3 | 0x800, 0), "EPROTONOSUPPORT"),
+    ("socketpair", 53, 199, (1, 2, 0), ASK),
+    ("socketpair", 53, 199, (1, 3 | 0x800, 0), ASK),
+    ("socketpair", 53, 199, (1, 4, 0), "EPROTONOSUPPORT"),
     ("socketpair", 53, 199, (30, 5, 0), "EAFNOSUPPORT"),  # AF_TIPC
     # directories made by an ioctl
     ("ioctl", 16, 29, (0, BTRFS_SNAPSHOT), "EPERM"),

@@ -65,6 +65,7 @@ BAD_PATHS = (
     ("n" * 300, "File name too long"),
     ("/".join(["long"] * 1000), f"and the system takes {PATH_LIMIT}"),
     ("ж/" * 2000, f"and the system takes {PATH_LIMIT}"),
+    ("\ud800", "is not UTF-8"),
 )
 
 
@@ -256,3 +257,10 @@ def test_refused_before_anything_starts(place: Place, fields: dict[str, Any], wo
     assert done.stderr.startswith(f"refused: {named(words)}")
     assert os.listdir(place.worktree) == []
     assert not place.state.exists()
+
+
+@pytest.mark.parametrize("field", ["session_id", "bind_mounts"])
+def test_what_every_session_has(host: Path, field: str) -> None:
+    empty: dict[str, Any] = {"session_id": "", "bind_mounts": ()}
+    said = refusal(replace(spec(host), **{field: empty[field]}))
+    assert said.startswith(f"{field} is empty (")

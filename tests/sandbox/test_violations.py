@@ -10,6 +10,7 @@ from sandbox.violations import (
     WINDOW,
     Coalescer,
     RefusalReader,
+    Told,
     parse_refusal,
 )
 
@@ -161,3 +162,63 @@ def test_line_without_an_end_costs_no_memory() -> None:
 def test_bytes_that_are_no_text() -> None:
     (found,) = RefusalReader().read(b"\xff\x00'\xfe': Permission denied\n")
     assert found.target == "\N{REPLACEMENT CHARACTER}"
+
+
+# --- What was told already ------------------------------------------------------------------------
+
+
+def read(line: str) -> SandboxViolation:
+    found = parse_refusal(line.encode())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("target", "line", "known"),
+    [
+        ("/w/.env", "/bin/sh: 1: cannot create .env: Permission denied", True),
+        ("/w/sub/.env", "touch: cannot touch './sub/.env': Permission denied", True),
+        ("/w/.git/hooks", "mv: cannot move '.git/hooks/' to 'x': Permission denied", True),
+        ("/w/a b.key", "touch: cannot touch 'a b.key': Permission denied", True),
+        ("/w/.env", "touch: cannot touch 'my.env': Permission denied", False),
+        ("/w/e", "touch: cannot touch '.env': Permission denied", False),
+        ("/w/.env", "rm: cannot remove '.git/hooks/x': Read-only file system", False),
+        ("", "touch: cannot touch 'any.key': Permission denied", True),
+    ],
+)
+def test_a_line_about_what_was_told_is_no_second_violation(target: str, line: str, known: bool) -> None:
+    clock = Clock()
+    told = Told(clock)
+    assert not told.knows(read(line))
+    told.note(SandboxViolation("file-write-create", target, "openat", "a rule"))
+    assert told.knows(read(line)) is known
+    clock.now += WINDOW + 1
+    assert not told.knows(read(line))
+
+
+def test_what_is_remembered_of_the_told_is_bounded() -> None:
+    told = Told(Clock())
+    for number in range(MOST_KINDS + 1):
+        told.note(SandboxViolation("file-write-create", f"/w/{number}.key", "openat", "*.key"))
+    assert not told.knows(read("touch: cannot touch '0.key': Permission denied"))
+    assert told.knows(read("touch: cannot touch '1.key': Permission denied"))
+
+
+@pytest.mark.parametrize(
+    ("line", "action", "target"),
+    [
+        ("rm: cannot remove '.git/hooks/x': Read-only file system", "file-write-unlink", ".git/hooks/x"),
+        ("sh: 1: cannot create /usr/x: Read-only file system", "file-write-create", "/usr/x"),
+        ("Error: EROFS: read-only file system, unlink '/w/x'", "file-write-unlink", "/w/x"),
+    ],
+)
+def test_read_only_mounts_refuse_as_well(line: str, action: str, target: str) -> None:
+    assert (read(line).action, read(line).target) == (action, target)
+
+
+def test_lines_of_the_wraps_own_are_no_violations() -> None:
+    reader = RefusalReader()
+    assert reader.read(b"agent-gateway: ./plain: Permission denied\nx: Permission denied\n") == [
+        SandboxViolation("unknown", "x", "x: Permission denied")
+    ]
+    assert reader.read(b"agent-gateway: ./plain: Permission denied") == reader.end() == []

@@ -143,7 +143,10 @@ def in_space(tmp_path: Path, space: str, agent: str, *paths: str) -> SandboxSpec
 )
 def test_which_folders_may_be_bound(tmp_path: Path, space: str, agent: str, path: str, allowed: bool) -> None:
     made = in_space(tmp_path, space, agent, path)
-    for asked in (made, replace(made, bind_mounts=(), runner_state_dirs=(f"{tmp_path}/state/{path}",))):
+    other = tmp_path / "other"
+    other.mkdir()
+    bound = (SandboxBindMount(str(other), str(other)),)
+    for asked in (made, replace(made, bind_mounts=bound, runner_state_dirs=(f"{tmp_path}/state/{path}",))):
         if allowed:
             assert f"{tmp_path}/state/{path}" in {bind.path for bind in plan_wrap(asked).binds}
         else:

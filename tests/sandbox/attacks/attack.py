@@ -333,6 +333,11 @@ def unix_sockets() -> None:
         if attempt(one.connect, name):
             attempt(one.send, b"evil")
             breach(f"connected to {name}")
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    other.setblocking(False)
+    # What the other end has got did not go anywhere else.
+    if attempt(one.sendto, b"evil", "host.dgram") and not attempt(other.recv, 4):
+        breach("sent to host.dgram")
 
 
 def race(

@@ -217,8 +217,17 @@ static void unix_sockets(void)
     int pair[2], kinds[] = {SOCK_DGRAM, SOCK_RAW};
     struct sockaddr_un name = {AF_UNIX, "host.dgram"};
     for (int i = 0; i < 2; i++) {
-        if (!socketpair(AF_UNIX, kinds[i], 0, pair) && sendto(pair[0], "evil", 4, 0, (void *)&name, sizeof name) > 0)
-            breach("sent to %s", name.sun_path);
+        char got[4]; /* what the other end of the pair has got did not go anywhere else */
+        struct iovec text = {"evil", 4};
+        struct msghdr named = {.msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &text, .msg_iovlen = 1};
+        if (!socketpair(AF_UNIX, kinds[i], 0, pair)) {
+            if (sendto(pair[0], "evil", 4, 0, (void *)&name, sizeof name) > 0 && recv(pair[1], got, 4, MSG_DONTWAIT) < 0)
+                breach("sent to %s", name.sun_path);
+            if (sendmsg(pair[1], &named, 0) > 0 && recv(pair[0], got, 4, MSG_DONTWAIT) < 0)
+                breach("sent to %s", name.sun_path);
+            if (!connect(pair[0], (void *)&name, sizeof name))
+                breach("connected a pair to %s", name.sun_path);
+        }
         int alone = socket(AF_UNIX, kinds[i], 0);
         if (alone >= 0 && sendto(alone, "evil", 4, 0, (void *)&name, sizeof name) > 0)
             breach("sent to %s", name.sun_path);

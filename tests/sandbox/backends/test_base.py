@@ -255,7 +255,6 @@ def test_starts_once(launch: Launch, host: Place) -> None:
     ("argv", "environment"),
     [
         ((), {}),
-        (("",), {}),
         (("a\0b",), {}),
         (("true",), {"A": "\0"}),
         (("true",), {"A=B": "c"}),

@@ -3,23 +3,26 @@
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import GatewayError
+from gateway.session import FileRules, Mode
 from sandbox.backends.base import Command, Execution, Stdio
 from sandbox.backends.bubblewrap import Bubblewrap, Wrapped
-from sandbox.events import Cause, Exit, Killed, Ready, SandboxEvent, Starting, Stdout
+from sandbox.events import Cause, Exit, Killed, Ready, SandboxEvent, Starting, Stdout, Violation
 from sandbox.spec import SandboxBindMount, SandboxSpec, SandboxState
 from sandbox.supervisor.client import RESERVE
 from tests.sandbox.processes import processes, wait_for_end
-from tests.sandbox.wrapping import NOBODY, PEOPLE, PYTHON, Place, place_of, read_until, terminal
+from tests.sandbox.wrapping import NOBODY, PATIENCE, PEOPLE, PYTHON, Place, place_of, read_until, terminal
 
 
 def lines(done: "subprocess.CompletedProcess[str]") -> list[str]:
@@ -570,12 +573,11 @@ def test_destroy_before_start() -> None:
             start(running, "true")
 
 
-def launch(place: Place) -> Wrapped:
+def launch(place: Place, rules: FileRules = FileRules.CREATE_TIME) -> Wrapped:
     """A wrap in this process."""
     binds = (SandboxBindMount(str(place.worktree), str(place.worktree)),)
-    return Bubblewrap().launch(
-        SandboxSpec("s", "w", "a", binds, user_home=str(place.home), search_path="/usr/bin:/bin")
-    )
+    spec = SandboxSpec("s", "w", "a", binds, user_home=str(place.home), search_path="/usr/bin:/bin")
+    return Bubblewrap().launch(replace(spec, file_rules=rules))
 
 
 def start(running: Wrapped, *argv: str) -> Execution:
@@ -637,8 +639,8 @@ def test_killed_stub_ends_the_wrap() -> None:
         running = Bubblewrap().launch(spec, told.append)
         other = piped(running, "exec sleep 1000")
         killer = piped(running, f"kill -9 $({STUB})")
-        assert list(other) == [Killed(Cause.MANUAL), Exit(137)]
-        assert killer.wait() in (0, 137)
+        assert list(other) == [Killed(Cause.MANUAL), Exit(125)]
+        assert killer.wait() in (0, 125)
         stream = running.events()
         assert [next(stream) for _ in range(3)] == [Starting(), Ready(), Killed(Cause.MANUAL)] == told
         assert (running.handle.state, bool(running.handle.error)) == (SandboxState.ERROR, True)
@@ -653,8 +655,93 @@ def test_killed_attendant_is_the_end_of_its_command() -> None:
         running = launch(place)
         try:
             execution = piped(running, "kill -9 $PPID; exec sleep 1000")
-            assert list(execution) == [Killed(Cause.MANUAL), Exit(137)]
+            assert list(execution) == [Killed(Cause.MANUAL), Exit(125)]
             assert piped(running, "exit 3").wait() == 3
+        finally:
+            running.destroy()
+
+
+@pytest.mark.parametrize(
+    "folder", ["/proc/self/cwd", "/proc/self/root/usr/bin", "/dev/fd", "/sys/class", "/run/agent-gateway"]
+)
+def test_what_is_the_wraps_own_on_the_path(place: Place, folder: str) -> None:
+    """No link of the host's is made there."""
+    place.environment["PATH"] = f"{folder}:/usr/bin:/bin"
+    done = place.sh("echo runs")
+    assert (done.returncode, done.stdout) == (0, "runs\n"), done.stderr
+
+
+WRITES = """
+echo x > new; mkdir folder; ln -s a link; echo x >> there; mv there moved; : > there; touch /usr/x; rm there
+"""
+
+
+@pytest.mark.parametrize("mode", [Mode.REVIEW, Mode.CHAT])
+def test_refusals_of_read_only_binds_are_told(mode: Mode) -> None:
+    """As far as somebody is asked: nobody is before something is removed. Of the system's folders nothing is told."""
+    told: list[SandboxEvent] = []
+    with place_of(PEOPLE[0]) as place:
+        place.write(place.worktree / "there", "content")
+        binds = (SandboxBindMount(str(place.worktree), str(place.worktree), read_only=mode is Mode.CHAT),)
+        spec = SandboxSpec(
+            "s", "w", "a", binds, mode=mode, user_home=str(place.home), search_path="/usr/bin:/bin"
+        )
+        running = Bubblewrap().launch(spec, told.append)
+        # Not by pipes, of which one would be read for refusals as well.
+        command = ("/bin/sh", "-c", f"exec 2>/dev/null; {WRITES}")
+        environment = {"PATH": "/usr/bin:/bin"}
+        running.exec(Command(command, environment, "", Stdio.INHERIT, foreground=True)).wait()
+        running.destroy()
+        names = {"new", "folder", "link", "there", "moved"}
+        expected = {(f"{place.worktree}/{name}", "read-only bind") for name in names}
+        assert (place.worktree / "there").read_text() == "content"
+    found = [event.violation for event in told if isinstance(event, Violation)]
+    assert {(violation.target, violation.rule) for violation in found} == expected
+
+
+# The launcher's child is the supervisor, then come bubblewrap's two; with the weaker rules it is the first of those,
+# whose second cannot be told from the command.
+OWN_PROCESSES = [
+    (FileRules.CREATE_TIME, 0, "supervisor"),
+    (FileRules.CREATE_TIME, 1, "monitor"),
+    (FileRules.CREATE_TIME, 2, "init"),
+    (FileRules.EXISTING_ONLY, 0, "monitor"),
+]
+
+
+@pytest.mark.parametrize("foreground", [True, False], ids=["foreground", "piped"])
+@pytest.mark.parametrize(
+    ("rules", "depth"),
+    [(rules, depth) for rules, depth, _ in OWN_PROCESSES],
+    ids=[f"{rules}-{name}" for rules, _, name in OWN_PROCESSES],
+)
+def test_killed_process_of_the_wrap_is_no_end_of_the_commands_own(
+    rules: FileRules, depth: int, foreground: bool
+) -> None:
+    with place_of(PEOPLE[0]) as place:
+        running = launch(place, rules)
+        try:
+            execution = start(running, "sleep", "1000") if foreground else piped(running, "exec sleep 1000")
+            victim = running._child.pid
+            for _ in range(depth):
+                (victim,) = map(int, Path(f"/proc/{victim}/task/{victim}/children").read_text().split())
+            os.kill(victim, signal.SIGKILL)
+            assert list(execution) == [Killed(Cause.MANUAL), Exit(125)]
+            assert execution.wait() == 125
+            assert select.select([running._init_end], [], [], PATIENCE)[0], "something is left"
+            if foreground:
+                assert "killed from outside" in running.handle.error
+        finally:
+            running.destroy()
+
+
+@pytest.mark.parametrize("rules", FileRules)
+def test_command_that_kills_itself_has_done_so(rules: FileRules) -> None:
+    with place_of(PEOPLE[0]) as place:
+        running = launch(place, rules)
+        try:
+            assert list(start(running, "/bin/sh", "-c", "kill -9 $$")) == [Exit(137)]
+            assert running.handle.error == ""
         finally:
             running.destroy()
 
@@ -673,7 +760,8 @@ def test_stopped_processes_of_ours_hold_nobody(who: str, monkeypatch: pytest.Mon
         else:
             with pytest.raises(GatewayError, match="could not be started"):
                 piped(running, "true")
-        assert list(execution) == [Killed(Cause.MANUAL), Exit(137)]
+        status = 137 if who == "$PPID" else 125  # killed from here, or lost with the wrap
+        assert list(execution) == [Killed(Cause.MANUAL), Exit(status)]
         assert running.handle.state is SandboxState.ERROR
         running.destroy()
 

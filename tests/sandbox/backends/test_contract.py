@@ -330,6 +330,7 @@ def test_events_can_be_read_after_the_end(session: Session) -> None:
         (("sh", "-c", "kill -SEGV $$"), 128 + signal.SIGSEGV),
         (("no-such-command",), 127),
         (("./missing",), 127),
+        (("",), 127),
         (("/usr",), 126),
         (("./plain",), 126),
     ],
@@ -702,6 +703,23 @@ def test_refusals_on_stderr(session: Session) -> None:
     assert done.code == 1
 
 
+@pytest.mark.parametrize("name", [".env", "sub/new.key"])
+def test_a_refusal_is_told_once(session: Session, name: str) -> None:
+    """By the wrap with its rule where that knows it, else as the command's stderr tells it."""
+    session.run('mkdir sub; touch "$1"; touch "$1"', name)
+    session.backend.destroy(session.running)
+    told = [event.violation for event in session.told if isinstance(event, Violation)]
+    assert {violation.rule for violation in told} <= {".env", "*.key"}
+    if told:
+        assert {violation.target for violation in told} == {str(session.place.worktree / name)}
+        assert sum(violation.count for violation in told) == 2
+
+
+def test_what_cannot_be_executed_was_refused_by_nobody(session: Session) -> None:
+    session.place.write(session.place.worktree / "plain", "text")
+    assert [event for event in session.exec("./plain") if isinstance(event, Violation)] == []
+
+
 # --- What callers do with it ----------------------------------------------------------------------
 
 ADAPTER = """
@@ -757,7 +775,6 @@ def test_tool_that_runs_shell_commands(session: Session) -> None:
     ("argv", "options"),
     [
         ((), {}),
-        (("",), {}),
         (("a\0b",), {}),
         (("x" * (9 << 20),), {}),
         (("true",), {"set": {"A": "\0"}}),

@@ -199,12 +199,13 @@ def test_output_that_nobody_reads_is_there_after_the_end() -> None:
         (int(signal.SIGTERM).to_bytes(4, "big"), [Exit(128 + signal.SIGTERM)]),
         ((128 | signal.SIGSEGV).to_bytes(4, "big"), [Exit(128 + signal.SIGSEGV)]),
         (SIGKILL, [Exit(137)]),
-        (b"", [Killed(Cause.MANUAL), Exit(137)]),
-        (bytes(3), [Killed(Cause.MANUAL), Exit(137)]),
-        (bytes(5), [Killed(Cause.MANUAL), Exit(137)]),
-        (bytes(100), [Killed(Cause.MANUAL), Exit(137)]),
-        (b"\xff\xff\xff\xff", [Exit(137)]),
-        (b"\0\0\x13\x7f", [Exit(137)]),
+        # Nobody told, or something that is no status: that is no end of the command's own.
+        (b"", [Killed(Cause.MANUAL), Exit(125)]),
+        (bytes(3), [Killed(Cause.MANUAL), Exit(125)]),
+        (bytes(5), [Killed(Cause.MANUAL), Exit(125)]),
+        (bytes(100), [Killed(Cause.MANUAL), Exit(125)]),
+        (b"\xff\xff\xff\xff", [Killed(Cause.MANUAL), Exit(125)]),
+        (b"\0\0\x13\x7f", [Killed(Cause.MANUAL), Exit(125)]),
     ],
     ids=["0", "255", "TERM", "SEGV", "KILL", "dead", "short", "long", "flood", "nonsense", "stopped"],
 )
@@ -338,6 +339,6 @@ def test_callback_that_fails_ends_the_command(monkeypatch: pytest.MonkeyPatch) -
             Stderr(LINE),
             Violation(SandboxViolation("file-write-create", "/x", LINE.decode().strip())),
             Killed(Cause.MANUAL),
-            Exit(137),
+            Exit(125),
         ]
     assert failures == ["the log is full"]

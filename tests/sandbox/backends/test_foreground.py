@@ -16,10 +16,11 @@ class Played:
 
     def __init__(self) -> None:
         self.over = threading.Event()
-        self.code = 0
+        self.code: int | None = 0
         self.signals: list[int] = []
+        self.lost: list[Cause] = []
 
-    def wait(self) -> int:
+    def wait(self) -> int | None:
         assert self.over.wait(PATIENCE)
         return self.code
 
@@ -29,7 +30,7 @@ class Played:
             self.over.set()
 
     def foreground(self, timeout: float | None = None, oom: OomWatch | None = None) -> Foreground:
-        return Foreground(self.wait, self.signals.append, self.end, timeout, oom)
+        return Foreground(self.wait, self.signals.append, self.end, timeout, oom, self.lost.append)
 
 
 @pytest.mark.parametrize("code", [0, 3, 125, 137, 143])
@@ -79,6 +80,26 @@ def test_killed_for_want_of_memory(code: int, events: list[SandboxEvent]) -> Non
     played.code = code
     played.over.set()
     assert list(execution) == events
+
+
+@pytest.mark.parametrize(("kills", "cause"), [(0, Cause.MANUAL), (-1, Cause.OOM)])
+def test_wrap_that_ended_around_it(kills: int, cause: Cause) -> None:
+    played = Played()
+    execution = played.foreground(oom=OomWatch(oom_kills() + kills))
+    played.code = None
+    played.over.set()
+    assert list(execution) == [Killed(cause), Exit(125)]
+    execution.end(Cause.MANUAL)  # the destruction of what is left
+    assert (execution.wait(), played.lost) == (125, [cause])
+
+
+def test_wrap_that_was_ended_from_here() -> None:
+    played = Played()
+    execution = played.foreground()
+    played.code = None
+    execution.kill()
+    played.over.set()
+    assert (list(execution), played.lost) == ([Killed(Cause.MANUAL), Exit(137)], [])
 
 
 def test_command_that_ended_by_itself_was_killed_by_nobody() -> None:

@@ -147,7 +147,7 @@ def test_killed_keeper_takes_the_command_along(tmp_path: Path) -> None:
             if f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{number}/status").read_text()
         ]  # fmt: skip
         os.kill(keeper, signal.SIGKILL)
-        assert execution.wait() == 137
+        assert execution.wait() == 125
         wait_for_end(processes(f"9000{os.getpid()}"))
     finally:
         running.destroy()
@@ -199,7 +199,7 @@ def test_destroy_before_start(tmp_path: Path) -> None:
         start(running, "true")
 
 
-@pytest.mark.parametrize("argv", [(), ("",), ("a\0b",), ("x" * (9 << 20),)])
+@pytest.mark.parametrize("argv", [(), ("a\0b",), ("x" * (9 << 20),)])
 def test_what_cannot_be_said(tmp_path: Path, argv: tuple[str, ...]) -> None:
     running = launch(tmp_path)
     try:

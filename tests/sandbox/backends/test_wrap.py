@@ -66,7 +66,7 @@ def test_first_process_that_dies(tmp_path: Path) -> None:
         assert [next(stream), next(stream)] == [Starting(), Ready()]
         os.kill(running._child.pid, signal.SIGKILL)
         assert next(stream) == Killed(Cause.MANUAL)
-        assert list(execution) == [Killed(Cause.MANUAL), Exit(137)]
+        assert list(execution) == [Killed(Cause.MANUAL), Exit(125)]
         assert running.handle.state is SandboxState.ERROR
         with pytest.raises(GatewayError, match="is error: it ended"):
             running.exec(sleep())

@@ -1,6 +1,7 @@
 """The launcher's end: what it passes on, and what it makes of what it hears."""
 
 import os
+import signal
 import socket
 
 import pytest
@@ -26,7 +27,7 @@ def supervise(
 
 
 def test_status_of_what_it_started() -> None:
-    for script, code in (("exit 3", 3), ("kill -KILL $$", 137)):
+    for script, code in (("exit 3", 3), ("kill -KILL $$", -signal.SIGKILL)):
         supervisor, told = supervise(["/bin/sh", "-c", script])
         assert supervisor.child.wait(PATIENCE) == code
         assert (supervisor.canary(PATIENCE), told) == ({}, [])

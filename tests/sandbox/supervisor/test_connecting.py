@@ -174,3 +174,93 @@ for _ in range(3):
     assert seen["peers"] == ["/var/tmp/full"] * 4
     assert seen["at once"] in ("EAGAIN", "ok")
     assert os.path.exists(ground.root / "a")
+
+
+def test_a_socket_that_blocks_after_all_holds_nobody_up(ground: Ground) -> None:
+    """Whether it blocks belongs to the caller too, who changes it all the time. The queue it connects to is full."""
+    seen = tried(
+        ground,
+        SOCKETS
+        + """
+import fcntl
+full = listener("/var/tmp/full", 0)
+queued = socket.socket(socket.AF_UNIX)
+queued.connect("/var/tmp/full")
+ends, over = [], threading.Event()
+def flip(one):
+    while not over.is_set():
+        fcntl.fcntl(one, fcntl.F_SETFL, os.O_NONBLOCK)
+        fcntl.fcntl(one, fcntl.F_SETFL, 0)
+def connect(one):
+    for _ in range(100):
+        try:
+            one.connect("/var/tmp/full")
+        except OSError as error:
+            ends.append(error.errno)
+left = socket.socket(socket.AF_UNIX)
+left.setblocking(False)
+flipping, connecting = (threading.Thread(target=work, args=(left,), daemon=True) for work in (flip, connect))
+flipping.start()
+connecting.start()
+for number in range(300):
+    put("a")
+over.set()
+fcntl.fcntl(left, fcntl.F_SETFL, os.O_NONBLOCK)
+t("meanwhile", lambda: put("b"))
+seen["ends"] = sorted({errno.errorcode[number] for number in list(ends)})
+""",
+    )
+    assert seen.pop("meanwhile") == "ok"
+    assert set(seen["ends"]) <= {"EAGAIN", "EINTR", "EISCONN"}  # type: ignore[call-overload]  # of JSON
+
+
+THREADS = """
+import ctypes, os, socket, threading
+libc = ctypes.CDLL(None, use_errno=True)
+server = socket.create_server(("127.0.0.1", 0))
+"""
+
+
+def test_a_thread_that_outlives_the_first_one(ground: Ground) -> None:
+    """The process's own number has no descriptors any more then."""
+    script = """
+def rest():
+    main.join_native()
+    with socket.create_connection(server.getsockname()):
+        os.write(1, b"connected")
+    os._exit(0)
+class main:
+    def join_native():
+        while open(f"/proc/{os.getpid()}/stat").read().rpartition(")")[2].split()[0] != "Z":
+            pass
+threading.Thread(target=rest).start()
+libc.syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+"""
+    assert ground.python(THREADS + script).out == "connected"
+
+
+def test_a_thread_with_descriptors_of_its_own(ground: Ground) -> None:
+    """What it connects is its own socket, not what its process has under that number."""
+    script = """
+def apart():
+    assert libc.unshare(0x400) == 0  # CLONE_FILES
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 7)
+    mine = socket.socket()
+    os.dup2(mine.fileno(), 7)
+    if libc.connect(7, address, 16):
+        os.write(1, os.strerror(ctypes.get_errno()).encode())
+    os.write(1, b"%d" % socket.socket(fileno=os.dup(7)).getpeername()[1])
+theirs = socket.socket()
+os.dup2(theirs.fileno(), 7)
+port = server.getsockname()[1]
+address = b"\\2\\0" + port.to_bytes(2, "big") + bytes((127, 0, 0, 1)) + bytes(8)
+thread = threading.Thread(target=apart)
+thread.start()
+thread.join()
+try:
+    theirs.getpeername()
+except OSError:
+    os.write(1, b" %d" % port)
+"""
+    out = ground.python(THREADS + script).out.split()
+    assert len(out) == 2 and out[0] == out[1], out

@@ -8,6 +8,7 @@ from sandbox.supervisor.judgement import (
     OUTSIDE,
     OWN,
     PRIVATE,
+    READ_ONLY,
     Judge,
     Refused,
 )
@@ -17,7 +18,8 @@ from sandbox.supervisor.rules import DoorRules
 CANARY = "0123456789abcdef"
 RULES = DoorRules(
     canary=CANARY,
-    writable=("/srv/work", "/tmp/other", "/srv/odd.key"),
+    writable=("/srv/work", "/tmp/other", "/srv/odd.key", "/srv/work/read/write", "/srv/work/one.txt"),
+    read_only=("/srv/work/read", "/tmp/closed"),
     private=("/dev", "/proc", "/var/tmp"),
     own=("/tmp",),
     sealed=(
@@ -55,6 +57,7 @@ def judge() -> Judge:
         ("/srv/work/.vscode/tasks.json", ".vscode"),
         ("/srv/work/x.secret", "*.secret"),
         ("/tmp/other/.env", ".env"),
+        ("/srv/work/read/write/.env", ".env"),
         ("/etc/.env", ".env"),
         ("/srv/work/.claude/settings.json", ".claude/settings.json"),
         ("/srv/work/.git/hooks", "/srv/work/.git/hooks"),
@@ -101,6 +104,10 @@ def test_refused(judge: Judge, path: str, rule: str) -> None:
         ("/proc/self/oom_score_adj", PRIVATE),
         ("/var/tmp/a.key", PRIVATE),
         ("/devices", OUTSIDE),
+        ("/srv/work/read/x", READ_ONLY),  # the kernel says it
+        ("/srv/work/read/.env", READ_ONLY),
+        ("/srv/work/read/write/x", GOVERNED),
+        ("/tmp/closed/x", READ_ONLY),
     ],
 )
 def test_allowed(judge: Judge, path: str, zone: int) -> None:
@@ -121,7 +128,15 @@ def test_allowed(judge: Judge, path: str, zone: int) -> None:
         ("/srv/work/deeper", False),
         ("/srv/work/.git/objects", False),
         ("/srv/work/new/.git", False),
-        ("/srv", False),
+        ("/srv", True),
+        ("/srv/work", True),
+        ("/tmp", True),
+        ("/tmp/closed", True),
+        ("/tmp/elsewhere", False),
+        ("/srv/work/read", True),
+        ("/srv/work/read/write", True),
+        ("/srv/work/one.txt", True),
+        ("/srv/work/reader", False),
     ],
 )
 def test_what_lies_above_something_sealed_stays(judge: Judge, path: str, guarded: bool) -> None:
@@ -159,6 +174,26 @@ def test_directories_that_leave_the_packages_are_looked_into(judge: Judge) -> No
     assert not judge.guard_move(place("/srv/work/node_modules/a"), place("/srv/work/node_modules/b"))
 
 
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/srv/work/read", "read-only bind"),
+        ("/srv/work/read/file", "read-only bind"),
+        ("/srv/work/.env", ".env"),
+        ("/srv/work/read/write/file", ""),
+        ("/srv/work/file", ""),
+        ("/tmp/file", ""),
+    ],
+)
+def test_links_lead_to_nothing_that_may_not_be_written(judge: Judge, path: str, rule: str) -> None:
+    if rule:
+        with pytest.raises(Refused) as refused:
+            judge.check_alias(place(path))
+        assert refused.value.rule == rule
+    else:
+        judge.check_alias(place(path))
+
+
 def test_configurations(judge: Judge) -> None:
     assert judge.config(place("/srv/work/.git/config")) == "/srv/work/.git/config"
     assert judge.config(place("/srv/work/.git/config.lock")) == ""
@@ -189,7 +224,7 @@ def test_nameless_files_lie_in_a_directory(judge: Judge) -> None:
 )
 def test_sockets(judge: Judge, path: str, allowed: bool) -> None:
     if allowed:
-        judge.check_socket(path.encode())
+        assert judge.check_socket(path.encode()) is (path == "/srv/work/listed.sock")
     else:
         with pytest.raises(Refused, match="unix-socket"):
             judge.check_socket(path.encode())
@@ -212,3 +247,33 @@ def test_what_is_remembered_is_bounded(judge: Judge) -> None:
     judge.check(place("/srv/work/" + "long/" * 300 + "x"), CREATE)
     assert len(judge._grounds) <= 2048
     assert max(map(len, judge._grounds)) < 600
+
+
+# --- What the kernel refuses ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/srv/shown/new", True),
+        ("/srv/shown/deep/down/new", True),
+        ("/srv/shown/.env", True),
+        ("/srv/shown", True),
+        ("/srv/shownelse/new", False),
+        ("/usr/lib/python3/__pycache__", False),
+        ("/tmp/shown/new", True),
+    ],
+)
+def test_refusals_of_a_read_only_bind(path: str, told: bool) -> None:
+    judge = Judge(
+        DoorRules(
+            canary=CANARY, writable=("/srv/work",), private=("/tmp",), closed=("/srv/shown", "/tmp/shown")
+        )
+    )
+    judge.canary = b""
+    assert judge.refused_by_mount() is None
+    judge.check(place(path), CREATE)  # the kernel's matter
+    refused = judge.refused_by_mount()
+    expected = (CREATE, path.encode(), "read-only bind") if told else None
+    assert (refused and (refused.action, refused.target, refused.rule)) == expected
+    assert judge.refused_by_mount() is None

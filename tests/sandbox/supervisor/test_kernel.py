@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -129,17 +130,53 @@ def test_answers_fail_on_what_is_no_listener() -> None:
             kernel.Processor().lend(file.fileno(), 1, os.getpid(), file.fileno(), True)
 
 
-def test_processors_are_given_back() -> None:
-    before = os.sched_getaffinity(0)
+def lend(processor: kernel.Processor, thread: int, times: int) -> None:
+    """So many descriptors for a thread that waits for none: it is moved and moved back all the same."""
+    theirs = os.sched_getaffinity(thread)
+    with open("/dev/null", "rb") as file:
+        for _ in range(times):
+            with pytest.raises(OSError):
+                processor.lend(file.fileno(), 1, thread, file.fileno(), True)
+            assert os.sched_getaffinity(thread) == theirs
+
+
+@pytest.fixture
+def sleeping() -> Iterator[int]:
+    """A process that waits for its end."""
     child = subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE)
-    theirs = os.sched_getaffinity(child.pid)
-    try:
-        processor = kernel.Processor()
-        with open("/dev/null", "rb") as file:
-            for _ in range(64):
-                with pytest.raises(OSError):
-                    processor.lend(file.fileno(), 1, child.pid, file.fileno(), True)
-                assert os.sched_getaffinity(child.pid) == theirs
-        assert os.sched_getaffinity(0) == before
-    finally:
-        child.communicate()
+    yield child.pid
+    child.communicate()
+
+
+FEW, ROUND = 8, 64
+
+
+@pytest.mark.parametrize("times", [1, FEW, FEW + ROUND], ids=["once", "few", "a whole round"])
+def test_processors_are_given_back(sleeping: int, times: int) -> None:
+    before = os.sched_getaffinity(0)
+    lend(kernel.Processor(), sleeping, times)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_who_makes_few_files_finds_us_on_no_processor_of_our_own(sleeping: int) -> None:
+    """A compiler after a checkout: we would wait for the processor that the checkout left us on."""
+    before, processor = os.sched_getaffinity(0), kernel.Processor()
+    lend(processor, sleeping, FEW + 1)
+    assert len(os.sched_getaffinity(0)) == 1
+    with open("/dev/null", "rb") as file, pytest.raises(OSError):
+        processor.lend(file.fileno(), 1, os.getpid(), file.fileno(), True)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_threads_that_are_counted_are_bounded() -> None:
+    processor = kernel.Processor()
+    for thread in range(1_000_000, 1_001_000):  # of none that is there
+        with open("/dev/null", "rb") as file, pytest.raises(OSError):
+            processor.lend(file.fileno(), 1, thread, file.fileno(), True)
+    assert len(processor._taken) <= 256
+
+
+def test_nothing_is_missing_here() -> None:
+    before = os.listdir("/proc/self/fd")
+    assert kernel.find_missing() is None
+    assert os.listdir("/proc/self/fd") == before

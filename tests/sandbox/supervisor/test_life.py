@@ -12,7 +12,7 @@ import pytest
 
 from sandbox.supervisor.life import receive_listener
 from tests.sandbox.supervisor.supervised import Ground, ground_of
-from tests.sandbox.wrapping import PATIENCE, PEOPLE, PYTHON
+from tests.sandbox.wrapping import HERE, PATIENCE, PEOPLE, PYTHON, SOURCES, place_of
 
 
 @pytest.fixture(params=PEOPLE)
@@ -185,3 +185,45 @@ def test_listener_is_one_descriptor() -> None:
     for number in (found, reader, writer):
         os.close(number)
     ours.close()
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["pidfd_open", "pidfd_getfd", "pidfd_getfd denied", "openat2", "renameat2", "memfd_create"],
+)
+@pytest.mark.parametrize("person", PEOPLE)
+def test_what_the_kernel_or_an_outer_filter_has_not_is_named(person: str, what: str) -> None:
+    """Before the command: a launch that could not keep its rules, or would refuse what they allow, is none."""
+    with place_of(person) as place:
+        place.before = (PYTHON, "-B", str(HERE / "refusing.py"), what)
+        command = place.command(["/bin/sh", "-c", "echo ran"], file_rules="create-time")
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=False,
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(SOURCES)},
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (125, "")
+    name, _, denied = what.partition(" ")
+    assert f"there is no {name}(2) here ({'EPERM' if denied else 'ENOSYS'})" in done.stderr
+    assert "`file_rules: existing-only`" in done.stderr and "`--sandbox off`" in done.stderr
+
+
+# A child that waits for its own child for ever, as bubblewrap's first moments may be left.
+ENDS = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from sandbox.supervisor import kernel
+from sandbox.supervisor.life import end_wrap, has_children
+kernel.take_orphans_in()
+script = "cat <&0 & echo began; wait"
+child = subprocess.Popen(("/bin/sh", "-c", script), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+end_wrap(child.pid)
+print(has_children(), flush=True)
+os._exit(0)
+"""
+
+
+def test_what_bubblewrap_leaves_behind_ends_too() -> None:
+    command = (PYTHON, "-I", "-S", "-c", ENDS, str(SOURCES))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr

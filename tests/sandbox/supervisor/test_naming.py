@@ -249,3 +249,43 @@ t("with nothing of the kind", lambda: os.rename("cache/plain", "plain"))
     )
     assert (seen.pop("within"), seen.pop("with nothing of the kind")) == ("ok", "ok")
     assert set(seen.values()) == {"EACCES"}, seen
+
+
+def test_paths_that_are_too_long(ground: Ground) -> None:
+    """A path has 4095 characters at most, a name 255. In a directory whose own path is longer nothing is made, since
+    nobody could say under which name: the kernel tells no such path."""
+    seen = tried(
+        ground,
+        """
+here = os.getcwd()
+def long(size):
+    fill = size - len(here) - 2
+    return here + "/" + "./" * (fill // 2) + "/" * (fill % 2) + "x"
+calls = {
+    "open": lambda path: put(path), "mkdir": lambda path: os.mkdir(path), "mknod": lambda path: os.mknod(path),
+    "symlink": lambda path: os.symlink("t", path), "link": lambda path: os.link("f", path),
+    "rename": lambda path: os.rename("f", path), "rename from": lambda path: os.rename(path, "g"),
+    "truncate": lambda path: os.truncate(path, 0), "symlink to": lambda path: os.symlink(path, "s"),
+}
+put("f")
+for name, call in calls.items():
+    t(name + " too long", lambda: call(long(4096)))
+    t(name + " far too long", lambda: call(long(9000)))
+    t(name + " name", lambda: call("n" * 256))
+t("fits", lambda: put(long(4095)))
+os.unlink("x")
+for depth in range(20):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+    if len(here) + 251 * (depth + 2) >= 4096:
+        break
+t("deep", lambda: put("x"))
+t("deeper", lambda: os.mkdir("d" * 250))
+os.chdir("d" * 250)
+t("deepest", lambda: put("x"))
+""",
+    )
+    for name in ("fits", "deep", "deeper"):
+        assert seen.pop(name) == "ok", name
+    assert seen.pop("symlink to name") == "ok"
+    assert set(seen.values()) == {"ENAMETOOLONG"}, seen

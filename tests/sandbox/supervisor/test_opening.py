@@ -1,13 +1,11 @@
-"""open and truncate through the door: what is opened, with what, and what is refused."""
+"""open through the door: what is opened, with what, and what is refused."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from sandbox.supervisor.opening import is_walled
 from tests.sandbox.supervisor.supervised import TRY, Ground, ground_of, tried
 from tests.sandbox.wrapping import PATIENCE, PEOPLE
 
@@ -175,42 +173,3 @@ child.communicate()
         "no process": "ENOENT", "no descriptor": "ENOENT", "a directory": "EISDIR", "below a directory": "ok",
         "exclusively": "EEXIST", "not following": "ELOOP",
     }  # fmt: skip
-
-
-def test_truncate(ground: Ground) -> None:
-    ground.write("f", "x" * 100)
-    (ground.root / "l").symlink_to("f")
-    (ground.root / "kept").mkdir()
-    ground.write("kept/file", "kept")
-    seen = tried(
-        ground,
-        """
-os.mkfifo("p")
-t("shorter", lambda: os.truncate("f", 10))
-t("longer", lambda: os.truncate("l", 5000))
-t("size", lambda: os.stat("f").st_size)
-t("negative", lambda: os.truncate("f", -1))
-t("directory", lambda: os.truncate(".", 0))
-t("pipe", lambda: os.truncate("p", 0))
-t("absent", lambda: os.truncate("no", 0))
-t("slash", lambda: os.truncate("f/", 0))
-t("sealed", lambda: os.truncate("kept/file", 0))
-t("private", lambda: (put("/var/tmp/f"), os.truncate("/var/tmp/f", 1), os.stat("/var/tmp/f").st_size)[2])
-t("outside", lambda: os.truncate("/etc/passwd", 0))
-""",
-        sealed=[str(ground.root / "kept")],
-    )
-    outside = seen.pop("outside")
-    assert outside in ("EROFS", "EACCES")
-    assert seen == {
-        "shorter": "ok", "longer": "ok", "size": 5000, "negative": "EINVAL", "directory": "EISDIR", "pipe": "EINVAL",
-        "absent": "ENOENT", "slash": "ENOTDIR", "sealed": "EACCES", "private": 1,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("flags", range(4))
-@pytest.mark.parametrize("truncates", [False, True])
-def test_only_what_the_wall_would_stop_is_left_to_the_kernel(flags: int, truncates: bool) -> None:
-    """Landlock goes by the right to write; of truncating it knows nothing, and access mode 3 asks for no right."""
-    asked = flags | (os.O_TRUNC if truncates else 0)
-    assert is_walled(asked) is (flags in (os.O_WRONLY, os.O_RDWR) or (flags == os.O_RDONLY and not truncates))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.supervisor import resolution
 from sandbox.supervisor.resolution import AT_FDCWD, Place, Resolver, path_of
-from sandbox.supervisor.tracee import Tracees
+from sandbox.supervisor.tracees import Tracees
 
 
 @pytest.fixture
@@ -164,3 +165,36 @@ def test_everything_pinned_is_closed(resolver: Resolver) -> None:
             pass
     fresh.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("setting", ["0", "1"])
+@pytest.mark.parametrize(
+    ("mode", "folder", "link", "followed"),
+    [
+        (0o1777, 1, 2, False),
+        (0o1777, 1, 1, True),  # the directory's owner may
+        (0o1777, 1, 0, True),  # and ourselves
+        (0o777, 1, 2, True),
+        (0o1775, 1, 2, True),
+    ],
+)
+def test_others_links_in_a_directory_of_all(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str, mode: int, folder: int,
+    link: int, followed: bool,
+) -> None:  # fmt: skip
+    """As the kernel does where it protects links. Others' files can be made by root alone; else all are our own."""
+    (tmp_path / "setting").write_text(f"{setting}\n")
+    monkeypatch.setattr(resolution, "PROTECTED_LINKS", str(tmp_path / "setting"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/l").symlink_to("../file")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "shared/l", link, link, follow_symlinks=False)
+        os.chown(tmp_path / "shared", folder, folder)
+    (tmp_path / "shared").chmod(mode)
+    place = resolver.place(AT_FDCWD, b"shared/l")
+    if followed or setting == "0" or os.geteuid() != 0:
+        target = resolver.follow(place)
+        assert isinstance(target, Place) and target.name == b"file"
+    else:
+        with pytest.raises(PermissionError):
+            resolver.follow(place)

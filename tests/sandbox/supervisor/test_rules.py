@@ -8,6 +8,7 @@ CANARY = "0123456789abcdef"
 FULL = DoorRules(
     canary=CANARY,
     writable=("/srv/work", "/"),
+    read_only=("/srv/work/closed",),
     private=("/dev", "/proc"),
     own=("/tmp",),
     sealed=("/srv/work/.git/hooks", "/srv/work/naïve\udcff", "/srv/work/two\nlines"),

@@ -4,25 +4,17 @@ import ctypes
 import errno
 import mmap
 import os
+import resource
+import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from sandbox.supervisor.tracee import KNOWN_LIMIT, PATH_LIMIT, Stale, Tracee, Tracees
-from tests.sandbox.wrapping import PYTHON
-
-# Sets its umask when told to; a second thread, whose number it says, shares it.
-UMASK = """
-import _thread, os, sys
-lock = _thread.allocate_lock()
-lock.acquire()
-_thread.start_new_thread(lock.acquire, ())
-for line in sys.stdin:
-    os.umask(int(line, 8))
-    print(flush=True)
-"""
+from sandbox.supervisor import tracee
+from sandbox.supervisor.tracee import PATH_LIMIT, Stale, Tracee
 
 
 @pytest.fixture
@@ -30,37 +22,6 @@ def ourselves() -> Iterator[Tracee]:
     tracee = Tracee(os.getpid(), os.open("/proc/self", os.O_PATH | os.O_DIRECTORY))
     yield tracee
     tracee.close()
-
-
-@pytest.fixture
-def tracees() -> Iterator[Tracees]:
-    mask = os.umask(0o022)
-    found = Tracees()
-    yield found
-    os.umask(mask)
-
-
-class Other:
-    """Another process, which sets its umask when told to."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            (PYTHON, "-I", "-S", "-c", UMASK), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.set(0o022)
-
-    def set(self, mask: int) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(f"{mask:o}\n")
-        self.process.stdin.flush()
-        self.process.stdout.readline()
-
-
-@pytest.fixture
-def other() -> Iterator[Other]:
-    found = Other()
-    yield found
-    found.process.communicate()
 
 
 def test_paths_are_read_up_to_their_end(ourselves: Tracee) -> None:
@@ -126,77 +87,64 @@ def test_numbers(ourselves: Tracee) -> None:
     assert all(number > 0 for number in ourselves.inside)
 
 
-def test_one_that_is_gone_is_noticed(tracees: Tracees) -> None:
-    child = subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE)
-    tracee = tracees.find(child.pid)
-    assert tracee.is_alive()
-    child.communicate()
-    assert not tracee.is_alive()
-    looks: tuple[Callable[[], object], ...] = (
-        tracee.working_directory,
-        tracee.status,
-        lambda: tracee.descriptor(0),
-        lambda: tracee.read_path(4096),
-        lambda: tracees.wear_mask(tracee),
-    )
-    for look in looks:
+def test_descriptors_are_taken_from_the_thread_itself(ourselves: Tracee, tmp_path: Path) -> None:
+    with open(tmp_path / "f", "w") as file:
+        copy = ourselves.take(file.fileno())
+        assert os.path.samestat(os.fstat(copy), os.fstat(file.fileno()))
+        os.close(copy)
+    with pytest.raises(OSError) as refused:
+        ourselves.take(9999)
+    assert refused.value.errno == errno.EBADF
+
+
+def test_before_threads_could_be_held_the_process_has_to_do(
+    ourselves: Tracee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flag no kernel knows stands for one that is too new for this one. A thread whose descriptors are not its
+    process's is refused, or another file would be taken."""
+    monkeypatch.setattr(tracee, "PIDFD_THREAD", 1 << 30)
+    ours = os.open(os.devnull, os.O_RDONLY)
+    os.close(ourselves.take(ours))
+    pipe = os.pipe()
+    begun, over = threading.Event(), threading.Event()
+    numbers = []
+
+    def apart() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.unshare(0x400) == 0  # CLONE_FILES
+        os.dup2(pipe[0], ours)
+        numbers.append(threading.get_native_id())
+        begun.set()
+        over.wait()
+
+    thread = threading.Thread(target=apart)
+    thread.start()
+    begun.wait()
+    other = Tracee(numbers[0], os.open(f"/proc/{numbers[0]}", os.O_PATH | os.O_DIRECTORY))
+    try:
+        with pytest.raises(OSError) as refused:
+            other.take(ours)
+        assert refused.value.errno == errno.EBADF
+    finally:
+        other.close()
+        over.set()
+        thread.join()
+        for number in (ours, *pipe):
+            os.close(number)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, resource.RLIM_INFINITY])
+def test_limit_of_file_sizes(limit: int) -> None:
+    with subprocess.Popen(
+        ("/bin/cat",),
+        stdin=subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1)),
+    ) as child:
+        found = Tracee(child.pid, os.open(f"/proc/{child.pid}", os.O_PATH | os.O_DIRECTORY))
+        assert found.file_size_limit() == (tracee.NO_LIMIT if limit == resource.RLIM_INFINITY else limit)
+        found.exceed_file_size()
+        assert child.wait() == -signal.SIGXFSZ
         with pytest.raises(Stale):
-            look()
-    tracees.forget(child.pid)
-    with pytest.raises(Stale):
-        tracees.find(child.pid)
-
-
-def test_only_some_are_remembered(tracees: Tracees) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    children = [subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) for _ in range(3)]
-    for child in children:
-        assert tracees.find(child.pid) is tracees.find(child.pid)
-        child.communicate()
-    assert len(tracees._known) == 3 <= KNOWN_LIMIT
-    for child in children:
-        tracees.forget(child.pid)
-    assert len(os.listdir("/proc/self/fd")) == before + 1  # the root
-
-
-def worn() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def test_umask_is_the_callers(tracees: Tracees, other: Other) -> None:
-    tracee = tracees.find(other.process.pid)
-    tracees.wear_mask(tracee)
-    assert worn() == 0o022
-    tracees.mask_changes(tracee, 0o077)  # as the call would be notified, before the kernel does it
-    tracees.wear_mask(tracee)
-    assert worn() == 0o077
-    other.set(0o077)
-    tracees.wear_mask(tracee)
-    assert worn() == 0o077
-
-
-def test_umask_of_somebody_who_shares_it(tracees: Tracees, other: Other) -> None:
-    """Whoever shares a umask does not show yet what another one has asked for: it is not remembered until it does."""
-    (thread,) = set(map(int, os.listdir(f"/proc/{other.process.pid}/task"))) - {other.process.pid}
-    caller, sharer = tracees.find(other.process.pid), tracees.find(thread)
-    tracees.wear_mask(sharer)
-    tracees.mask_changes(caller, 0o027)  # notified, and not done yet
-    tracees.wear_mask(sharer)
-    assert worn() == 0o022
-    other.set(0o027)
-    tracees.wear_mask(sharer)
-    assert worn() == 0o027
-
-
-def test_umask_that_two_threads_change_is_never_remembered(tracees: Tracees, other: Other) -> None:
-    (thread,) = set(map(int, os.listdir(f"/proc/{other.process.pid}/task"))) - {other.process.pid}
-    caller, sharer = tracees.find(other.process.pid), tracees.find(thread)
-    tracees.mask_changes(caller, 0o027)
-    tracees.mask_changes(sharer, 0o077)
-    for mask in (0o027, 0o077, 0o022):
-        other.set(mask)
-        for tracee in (caller, sharer):
-            tracees.wear_mask(tracee)
-            assert worn() == mask
+            found.file_size_limit()
+        found.exceed_file_size()  # nobody is there
+        found.close()
