@@ -139,9 +139,10 @@ def test_timestamps(tmp_path: Path, nanoseconds: int, text: str) -> None:
 
 def test_timestamps_go_with_the_clock(tmp_path: Path) -> None:
     moments = [MOMENT, MOMENT, MOMENT + 1_000, MOMENT + 10**9, MOMENT - 10**9]
-    clock = iter([MOMENT, MOMENT, *moments])  # opening asks for the time as well
-    log = AuditLog(tmp_path, clock=lambda: next(clock))
-    for _ in moments:
+    now = [MOMENT]
+    log = AuditLog(tmp_path, clock=lambda: now[0])
+    for moment in moments:
+        now[0] = moment
         log.append(event())
     log.close()
     assert [str(record["ts"])[17:] for record in records(tmp_path)] == [
@@ -182,7 +183,7 @@ def test_identity_is_the_session_s_own(tmp_path: Path, log: AuditLog) -> None:
 def test_memory_of_sessions_is_bounded(log: AuditLog) -> None:
     for number in range(2_000):
         log.append(event(session(str(number))))
-    assert len(log._identities) <= 1024
+    assert len(log._lines._identities) <= 1024
 
 
 @pytest.mark.parametrize(
@@ -399,6 +400,7 @@ def test_only_our_own_old_files_are_removed(tmp_path: Path) -> None:
         _finished(tmp_path, "20250101T000000Z-4194304-0123abcd-0001.jsonl", 91),
         _finished(tmp_path, "20250101T000000Z-4194304-0123abcd-12345.jsonl", 91),
         _finished(tmp_path, f"20250101T000000Z-{os.getpid()}-0123abcd-0000.jsonl", 90.1),
+        _finished(tmp_path, "20250101T000000Z-17-0123abcd-0000.jsonl.gz", 999),
     ]
     folder = tmp_path / "20250101T000000Z-13-0123abcd-0000.jsonl"
     folder.mkdir()
@@ -406,7 +408,7 @@ def test_only_our_own_old_files_are_removed(tmp_path: Path) -> None:
     kept = [
         _finished(tmp_path, "20250101T000000Z-15-0123abcd-0000.jsonl", 89.9),
         _finished(tmp_path, "20250101T000000Z-16-0123abcd-0000.jsonl", -1),
-        _finished(tmp_path, "20250101T000000Z-17-0123abcd-0000.jsonl.gz", 999),
+        _finished(tmp_path, "20250101T000000Z-17-0123abcd-0000.jsonl.xz", 999),
         _finished(tmp_path, "x20250101T000000Z-18-0123abcd-0000.jsonl", 999),
         _finished(tmp_path, "20250101T000000Z-19-0123abcd-0000.jsonl\n", 999),
         _finished(tmp_path, "audit.jsonl", 999),

@@ -1,0 +1,59 @@
+"""Compresses finished audit files while the gateway runs: in a thread of its own, which gives way to all else."""
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from gateway.audit.retention import compress_finished
+
+# Seconds for which a finished file stays plain: whoever follows the log reads it to its end.
+STAYS_PLAIN: Final = 3600
+# Seconds between two looks.
+_EVERY: Final = 900.0
+# What the thread gives way with, where a thread can (Linux).
+_NICENESS: Final = 15
+
+_log = logging.getLogger(__name__)
+
+
+class Tending:
+    """Compresses now and then. Changes; used from one thread at a time. `stop` must follow."""
+
+    def __init__(self, directory: Path, clock: Callable[[], int]) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._next = time.monotonic()
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    def compress_now_and_then(self) -> None:
+        """Starts the thread when it is time, and nothing is compressed yet."""
+        if self._stopped.is_set() or time.monotonic() < self._next:
+            return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._next = time.monotonic() + _EVERY
+        self._thread = threading.Thread(target=self._compress, name="audit compression", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; a file that is half compressed stays plain. Idempotent."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _compress(self) -> None:
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        before = self._clock() - STAYS_PLAIN * 1_000_000_000
+        try:
+            compress_finished(self._directory, before, lambda: not self._stopped.is_set())
+        except OSError as error:
+            _log.warning("finished audit files cannot be compressed: %s", error.strerror or error)

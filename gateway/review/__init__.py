@@ -1,0 +1,1 @@
+"""Reading the audit log: `files` gives its lines, `verify` says whether it is what was written."""

@@ -1,0 +1,149 @@
+"""Makes the golden lines anew: `python -m tests.audit.golden > tests/data/audit/lines.jsonl`.
+
+One record at least of every kind, made by what makes them in a run where that takes no network.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gateway.approvals import Approvals
+from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.audit.signing import KEY_NAME
+from gateway.authorizer import Authorizer, Figures
+from gateway.lifecycle import SessionRequest, close_session, open_session, record_violation
+from gateway.policy.decision import Decision, Verdict
+from gateway.policy.egress import Code, Transport
+from gateway.policy.push import UpdateKind
+from gateway.push_authorizer import PushAuthorizer, PushRecord, RefOutcome
+from gateway.session import SandboxStamp, Session, Sessions
+from tests.fakes.rules import rules_for
+
+MOMENT = 1_767_323_045_000_006_789
+# What a hostile server or agent may put into a field: a forged line, a terminal's commands, text that runs backwards.
+HOSTILE = 'x\n{"v":1,"event":"session"}\r\x1b[2J\x1b]0;t\x07\u202e\u2066\u2028\x7f\x9b\ud800"\\'
+# The key of these lines: made of a seed that everybody may know.
+SEED = bytes(range(32))
+OID = ("0" * 40, "c7e4f538b70a735fcb9d6b4e3159a17303b0c28f")
+
+
+@contextmanager
+def fixed_chance() -> Iterator[None]:
+    """The same ids every time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("secrets.token_hex", lambda size: "0123456789abcdef"[: 2 * size])
+        patch.setattr("os.getpid", lambda: 4711)
+        yield
+
+
+def make_lines(place: Path) -> bytes:
+    """A log with a record of every kind; its key and register are in `place` as well."""
+    write_key(place)
+    with fixed_chance():
+        log = AuditLog(place / "audit", state=place, clock=lambda: MOMENT)
+        log.append(
+            AuditEvent(
+                EventKind.CONFIG,
+                {"state": "loaded", "source": "/etc/config.yaml", "old": None, "new": "a" * 64},
+            )
+        )
+        sessions = Sessions()
+        request = SessionRequest(
+            "s1",
+            rules_for(),
+            SandboxStamp("native", "create-time"),
+            "geheim",
+            agent="claude",
+            worktree="/src/widget",
+        )
+        session = open_session(
+            request, sessions, log, kept=["PATH", "LANG"], dropped=["SSH_AUTH_SOCK"], chosen=["CI"]
+        )
+        _connections(session, log)
+        _pushes(session, log)
+        _others(session, log)
+        record_violation(
+            session,
+            log,
+            action="file-write-create",
+            target="/src/widget/.git/hooks/x",
+            rule="hooks",
+            raw=HOSTILE,
+        )
+        close_session(session, sessions, log, exit_status=0)
+        log.close()
+    return log.path.read_bytes()
+
+
+def write_key(place: Path) -> None:
+    """The key that everybody may know."""
+    key = Ed25519PrivateKey.from_private_bytes(SEED)
+    place.mkdir(exist_ok=True)
+    path = place / KEY_NAME
+    path.touch(0o600)
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def _connections(session: Session, log: AuditLog) -> None:
+    door = Authorizer(log, lambda: 0.0)
+    tunnel = door.attempt(session, Transport.CONNECT, "a.test", 443)
+    tunnel.rule, tunnel.address, tunnel.sni = "baseline.txt:1", "192.0.2.7", "a.test"
+    door.open(tunnel)
+    door.close(tunnel, Figures(1234, 56789, 250, "finished"))
+    refused = door.attempt(session, Transport.SOCKS, "b.test", 443)
+    door.refuse(refused, Decision(Verdict.DENY, "default", "not listed", Code.NOT_LISTED))
+    hostile = door.attempt(session, Transport.HTTP, HOSTILE, -1)
+    hostile.method, hostile.path = "GET", f"/{HOSTILE}?token=hunter2"
+    door.refuse(hostile, Decision(Verdict.DENY, "built-in", "no host", Code.MALFORMED_REQUEST))
+
+
+def _pushes(session: Session, log: AuditLog) -> None:
+    door = PushAuthorizer(log, Approvals(log, lambda: 0.0), lambda: datetime(2026, 1, 2, tzinfo=UTC))
+    reason = "Push to remote is denied for main by config.yaml:10"
+    outcome = RefOutcome(
+        "refs/heads/main", *OID, UpdateKind.CREATE, Verdict.DENY, "config.yaml:10", reason, "refused"
+    )
+    door.record(session, PushRecord("acme/widget", (outcome,), bytes=368, duration_ms=12))
+
+
+def _others(session: Session, log: AuditLog) -> None:
+    """As their own tests hold them: tokens need GitHub, questions a person."""
+    token = {
+        "state": "minted",
+        "kind": "read",
+        "repositories": ["acme/widget"],
+        "permissions": {"contents": "read"},
+        "expires": "2026-01-02T04:04:05Z",
+    }
+    question = {
+        "id": 1,
+        "state": "approved",
+        "approver": HOSTILE,
+        "remember": False,
+        "action": "push",
+        "summary": "push to acme/widget",
+        "reason": "",
+    }
+    call = {
+        "tool": "Bash",
+        "command": "curl -H 'Authorization: Bearer hunter2hunter2hunter2' https://u:hunter2@a.test/?k=hunter2",
+        "effects": ["spawn_process", "access_network"],
+        "verdict": "deny",
+        "rule": "preset:plan",
+        "reason": "this session only reads",
+        "approver": "",
+    }
+    for kind, fields in ((EventKind.TOKEN, token), (EventKind.APPROVAL, question), (EventKind.ACTION, call)):
+        log.append(AuditEvent(kind, fields, session))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        sys.stdout.buffer.write(make_lines(Path(folder)))
