@@ -1,0 +1,216 @@
+"""The self-test of a wrapped session: on a real wrap, on networks that are none, and its judgement as a table."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.allowlists import load_shipped
+from gateway.audit import AuditLog
+from gateway.config import Config, compile_egress
+from gateway.errors import GatewayError
+from gateway.policy.limits import Limits
+from gateway.proxy.reactor import GatewayLoop
+from gateway.self_test import (
+    UNWRAPPED,
+    Outcome,
+    Prober,
+    State,
+    interfaces,
+    judge,
+    record_outcome,
+    require,
+    try_wall,
+)
+from gateway.session import FileRules, SandboxStamp, Session
+from sandbox.backends import NATIVE
+from sandbox.backends.base import Endpoints, Running
+from sandbox.spec import SandboxBindMount, SandboxSpec
+from tests.fakes.config_files import load
+from tests.fakes.console import read_log
+
+MARK = "0123"
+HELD = {"route": "", "host": "closed", "refused": "403 deny; code=not_listed", "passed": f"200 {MARK}"}
+OFF = {"route": "", "host": "closed", "refused": "403 deny; code=network_off"}
+
+
+def make_session(*, network: bool = True) -> Session:
+    rules = compile_egress(Config(), load_shipped(), (), network)
+    return Session("session-1", SandboxStamp("native", "create-time"), rules, "secret")
+
+
+@contextmanager
+def wrap(folder: Path) -> Iterator[Running]:
+    """A real one, with the weaker file rules: they come up faster."""
+    spec = SandboxSpec(
+        session_id="session-1",
+        workspace_id="default",
+        agent_id="",
+        bind_mounts=(SandboxBindMount(str(folder), str(folder)),),
+        search_path="/usr/bin:/bin",
+        file_rules=FileRules.EXISTING_ONLY,
+    )
+    running = NATIVE.launch(spec)
+    try:
+        yield running
+    finally:
+        NATIVE.destroy(running)
+
+
+def in_loop[T](main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+        return runner.run(main())
+
+
+def tried(session: Session, running: Running) -> Outcome:
+    prober = Prober()
+    try:
+        return in_loop(lambda: try_wall(session, running, prober, Limits()))
+    finally:
+        prober.close()
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_a_wrap(tmp_path: Path, network: bool) -> None:
+    with wrap(tmp_path) as running:
+        outcome = tried(make_session(network=network), running)
+        assert outcome.state is State.HOLDS, outcome
+        # The listeners are as they were: the session's own proxies can be opened on them.
+        assert running.http.getsockname()[1] == running.endpoints.http_port
+        assert interfaces(running.http) == ("lo",)
+
+
+def test_it_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    before = set(os.listdir("/proc/self/fd"))
+    with wrap(tmp_path) as running:
+        up = set(os.listdir("/proc/self/fd"))
+        assert tried(make_session(), running).state is State.HOLDS
+        assert set(os.listdir("/proc/self/fd")) == up
+    assert (
+        len(set(os.listdir("/proc/self/fd"))) <= len(before) + 1
+    )  # the supervisor that waits for the next wrap
+    assert list(folder.iterdir()) == []
+
+
+def test_the_operators_own_denials_are_no_hindrance(tmp_path: Path) -> None:
+    config = load(tmp_path, "egress: {deny: [127.0.0.0/8]}\n")
+    rules = compile_egress(config, load_shipped(), (), network=True)
+    session = Session("session-1", SandboxStamp("native", "create-time"), rules, "secret")
+    with wrap(tmp_path) as running:
+        assert tried(session, running).state is State.HOLDS
+
+
+@dataclass
+class HostNetwork:
+    """What a backend would give that wraps nothing: listeners in the network of the host."""
+
+    http: socket.socket
+    socks: socket.socket
+    endpoints: Endpoints
+
+
+@contextmanager
+def host_network() -> Iterator[Any]:
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as socks:
+        for listener in (http, socks):
+            listener.setblocking(False)
+        yield HostNetwork(http, socks, Endpoints(http.getsockname()[1], socks.getsockname()[1], 1))
+
+
+def test_no_wall() -> None:
+    """The host's own network: where it has more than a loopback that is enough, else it cannot be entered anew."""
+    with host_network() as running:
+        outcome = tried(make_session(), running)
+        is_alone = interfaces(running.http) == ("lo",)
+    assert outcome.state is (State.UNTESTED if is_alone else State.OPEN), outcome
+
+
+def test_a_prober_that_is_gone(tmp_path: Path) -> None:
+    prober = Prober()
+    prober.close()
+    with wrap(tmp_path) as running:
+        outcome = in_loop(lambda: try_wall(make_session(), running, prober, Limits()))
+    assert outcome.state is State.UNTESTED
+
+
+def test_a_prober_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.self_test.DEADLINE", 0.2)
+    prober = Prober()
+    prober._process.send_signal(19)  # SIGSTOP
+    try:
+        with wrap(tmp_path) as running:
+            outcome = in_loop(lambda: try_wall(make_session(), running, prober, Limits()))
+    finally:
+        prober.close()
+    assert outcome.state is State.UNTESTED
+    assert outcome.reason == "the trial did not come to an end within 0.2 seconds"
+
+
+# --- The judgement --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "network", "state", "words"),
+    [
+        (HELD, True, State.HOLDS, "no way past the proxies"),
+        (OFF, False, State.HOLDS, "no way past the proxies"),
+        (
+            {**HELD, "route": "192.0.2.1 10.0.0.1"},
+            True,
+            State.OPEN,
+            "past the proxies, to 192.0.2.1 10.0.0.1",
+        ),
+        ({**HELD, "host": "nothing"}, True, State.OPEN, "the host's own loopback can be reached"),
+        ({**HELD, "host": "200"}, True, State.OPEN, "the host's own loopback can be reached"),
+        ({**HELD, "refused": "200 "}, True, State.OPEN, "was not refused by the proxy: 200"),
+        (
+            {**HELD, "refused": "502 upstream; code=dns_failed"},
+            True,
+            State.OPEN,
+            "was not refused by the proxy",
+        ),
+        ({**HELD, "refused": "403 deny; code=port"}, True, State.OPEN, "was not refused by the proxy"),
+        ({**HELD, "refused": "403 "}, True, State.OPEN, "was not refused by the proxy"),
+        ({**HELD, "refused": "closed "}, True, State.OPEN, "was not refused by the proxy: closed"),
+        ({**HELD, "passed": "403 deny"}, True, State.UNTESTED, "did not come through the proxy: 403"),
+        ({**HELD, "passed": "200 4567"}, True, State.UNTESTED, "did not come through the proxy: 200 4567"),
+        (OFF, True, State.OPEN, "was not refused by the proxy"),
+        (HELD, False, State.OPEN, "was not refused by the proxy"),
+        ({}, True, State.UNTESTED, "the probe said nothing"),
+        ({"failed": "[Errno 1] Operation not permitted"}, True, State.UNTESTED, "Operation not permitted"),
+        ({"route": "", "host": "closed"}, True, State.UNTESTED, "the probe said nothing"),
+    ],
+)
+def test_judgement(told: dict[str, str], network: bool, state: State, words: str) -> None:
+    found, reason = judge(told, MARK, network=network)
+    assert found is state
+    assert words in reason
+
+
+# --- What follows ---------------------------------------------------------------------------------
+
+
+def test_only_an_open_wall_ends_the_run() -> None:
+    assert require(Outcome(State.HOLDS, "fine")) == ""
+    assert require(Outcome(State.UNTESTED, "it could not be tried")).startswith("it could not be tried (")
+    with pytest.raises(GatewayError, match="does not hold: there is a way out"):
+        require(Outcome(State.OPEN, "there is a way out"))
+
+
+@pytest.mark.parametrize("outcome", [Outcome(State.HOLDS, "fine", 9), UNWRAPPED])
+def test_it_is_on_record(tmp_path: Path, outcome: Outcome) -> None:
+    log = AuditLog(tmp_path)
+    record_outcome(make_session(), log, outcome)
+    log.close()
+    (record,) = read_log(log.path)
+    assert (record["event"], record["state"], record["verdict"]) == ("session", "self_test", outcome.state)
+    assert (record["session"], record["reason"]) == ("session-1", outcome.reason)
