@@ -10,12 +10,15 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from gateway.errors import GatewayError
+from gateway.policy.cautions import Cautions
 from gateway.policy.lists import MAX_FILE, ParsedList, parse_list
 from gateway.policy.problem import Problem
 
 BASELINE = "baseline.txt"
 GITHUB = "github.txt"
 DENY = "deny.txt"
+CAUTIONS = "cautions.txt"
+REDIRECTS = "redirects.txt"
 
 _PACKAGE = "allowlists"
 _SHOWN = 20  # problems in one message; a wrong file would otherwise fill the terminal
@@ -55,6 +58,16 @@ def load_shipped(root: Traversable | None = None) -> ShippedLists:
         rest = f"\nand {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         raise ListsError(f"the shipped lists cannot be used:\n{shown}{rest}", f"they stand in {folder}")
     return ShippedLists(lists[BASELINE], lists[GITHUB], lists[DENY])
+
+
+def load_cautions(root: Traversable | None = None) -> Cautions:
+    """What is known of hosts besides what the lists say; from `root` or the package, as above. ListsError."""
+    folder = files(_PACKAGE) if root is None else root
+    parsed = [_read(folder, name) for name in (CAUTIONS, REDIRECTS)]
+    faults = [problem for one in parsed for problem in (*one.errors, *_miscounted(one))]
+    if faults:
+        raise ListsError("what is known of hosts cannot be read:\n" + "\n".join(map(str, faults[:_SHOWN])))
+    return Cautions(*parsed)
 
 
 def _read(folder: Traversable, name: str) -> ParsedList:

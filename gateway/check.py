@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from gateway.allowlists import load_shipped
+from gateway.allowlists import CAUTIONS, REDIRECTS, load_cautions, load_shipped
 from gateway.authorizer import explain
 from gateway.config import Config, check_config, compile_egress, find_config, load_config
 from gateway.config.values import Workspace
@@ -15,8 +15,10 @@ from gateway.errors import UsageError
 from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import EgressRequest, Transport
 from gateway.policy.hosts import HostError, PortError, parse_literal, split_authority
-from gateway.policy.lists import MAX_FILE, parse_list
+from gateway.policy.list_checks import Listing, ListKind, check_list
+from gateway.policy.lists import DENY_LIST, MAX_FILE, ParsedList, parse_list
 from gateway.policy.modes import Mode
+from gateway.policy.network import network_denial
 from gateway.policy.problem import Problem
 from gateway.policy.push import PushRequest, UpdateKind, decide_push
 from gateway.policy.refs import TAGS, full_name
@@ -64,14 +66,23 @@ class HostAnswer:
 
 
 def check_host(
-    target: str, config_file: str | None, extras: Sequence[str], network: bool, environ: Mapping[str, str]
+    target: str,
+    config_file: str | None,
+    extras: Sequence[str],
+    network: bool,
+    environ: Mapping[str, str],
+    subject: Subject,
 ) -> HostAnswer:
-    """The egress decision for NAME[:PORT] (port 443 unless named). ConfigError, UsageError."""
+    """The egress decision for NAME[:PORT] (port 443 unless named) in a subject's session. ConfigError, UsageError."""
     lists = load_shipped()
     config = load_config(find_config(config_file, environ), lists)
-    rules = compile_egress(config, lists, extras, network)
+    denial = network_denial(config.rule_set, subject)
+    rules = compile_egress(config, lists, extras, network and denial is None)
     request = _request(target)
-    return HostAnswer(request.host, request.port, explain(rules, request))
+    decision = explain(rules, request)
+    if denial is not None and decision.code == denial.code:
+        decision = denial
+    return HostAnswer(request.host, request.port, decision)
 
 
 def _request(target: str) -> EgressRequest:
@@ -209,6 +220,21 @@ def _check_list(path: Path, name: str) -> tuple[Problem, ...]:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return (Problem(name, 0, "no file: name the list itself"),)
-            return parse_list(file.read(MAX_FILE + 1), name).problems
+            parsed = parse_list(file.read(MAX_FILE + 1), name)
     except OSError as error:
         return (Problem(name, 0, f"cannot be read: {error.strerror}"),)
+    if parsed.errors or path.name in (CAUTIONS, REDIRECTS):
+        return parsed.problems
+    shipped = load_shipped()
+    # A shipped list that is checked where it is edited is not held against itself.
+    others = tuple(
+        _listing(one) for one in (shipped.baseline, shipped.github, shipped.deny) if one.name != path.name
+    )
+    more = check_list(_listing(parsed), others, load_cautions())
+    return tuple(sorted((*parsed.problems, *more), key=lambda problem: problem.line))
+
+
+def _listing(parsed: ParsedList) -> Listing:
+    kind = ListKind.DENY if parsed.name.rpartition("/")[2] == DENY_LIST else ListKind.ALLOW
+    marked = frozenset(f"{parsed.name}:{entry.line}" for entry in parsed.entries if entry.risk)
+    return Listing(parsed.name, kind, parsed.patterns, marked)

@@ -1,20 +1,35 @@
 """The command line: argv, environment and exit status, and nothing else. Everything is imported when it is needed."""
 
+# ruff: noqa: E402  (the hook stands in front of what takes a moment to import)
+
+import sys
+from types import TracebackType
+
+
+def _keep_silent(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Ctrl-C before `main` has begun: it ends this process with its own status and without a word."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _keep_silent
+
 import argparse
 import dataclasses
 import json
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from gateway.arguments import build_parser, divide
 from gateway.errors import GatewayError, UsageError
 from gateway.policy.wording import printable, printable_lines
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gateway.options import RunOptions
+    from gateway.review.questions import ReviewRequest
 
 USAGE: Final = 2
 FAILED: Final = 125
@@ -68,16 +83,24 @@ def _open_standard_streams() -> None:
 
 
 def _tell_and_exit(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What nobody expected is told in full, and its status is not mistaken for a command's own. Ctrl-C says nothing."""
-    if not issubclass(kind, KeyboardInterrupt):
-        from traceback import format_exception
+    """What nobody expected is told in full, and its status is not mistaken for a command's own. Ctrl-C says nothing,
+    and what the system does not give is no fault of ours: that is a sentence."""
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    from gateway.scarcity import what_is_wanting
 
-        try:
-            sys.stderr.write(printable_lines("".join(format_exception(kind, error, trace))))
-            sys.stderr.flush()
-        except OSError:
-            pass
+    wanting = what_is_wanting(error)
+    if wanting:
+        _say(wanting)
         os._exit(FAILED)
+    from traceback import format_exception
+
+    try:
+        sys.stderr.write(printable_lines("".join(format_exception(kind, error, trace))))
+        sys.stderr.flush()
+    except OSError:
+        pass
+    os._exit(FAILED)
 
 
 def _exit(status: int) -> NoReturn:
@@ -158,10 +181,24 @@ def _profile(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_host(options: argparse.Namespace) -> int:
-    from gateway.check import check_host
+def _subject(options: argparse.Namespace) -> dict[str, Any]:
+    """On whose behalf a dry run asks."""
+    from gateway.policy.modes import Mode
 
-    answer = check_host(options.target, options.config, options.allow, not options.no_network, os.environ)
+    who = {name: getattr(options, name) for name in ("workspace", "agent", "space")}
+    return {"mode": Mode(options.mode), **who}
+
+
+def _check_host(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from gateway.check import check_host
+    from gateway.policy.modes import Mode
+    from gateway.policy.rules import Subject
+
+    mode, now, network = Mode(options.mode), datetime.now(UTC), not options.no_network
+    subject = Subject(options.workspace, options.agent, options.space, mode, now)
+    answer = check_host(options.target, options.config, options.allow, network, os.environ, subject)
     print(json.dumps(answer.as_json()) if options.json else answer.as_text())
     return 0 if answer.allowed else 1
 
@@ -171,22 +208,30 @@ def _check_push(options: argparse.Namespace) -> int:
 
     from gateway.check import PushQuestion, check_push
     from gateway.policy.decision import Verdict
-    from gateway.policy.modes import Mode
 
     question = PushQuestion(
         repository=options.repository,
         refs=tuple(options.refs),
         force=options.force,
         delete=options.delete,
-        mode=Mode(options.mode),
-        workspace=options.workspace,
-        agent=options.agent,
-        space=options.space,
+        **_subject(options),
     )
     answer = check_push(question, options.config, os.environ, datetime.now(UTC))
     print(json.dumps(answer.as_json()) if options.json else answer.as_text())
     if not options.json:
         _say(*answer.notes)
+    return {Verdict.ALLOW: 0, Verdict.DENY: 1, Verdict.ASK: 3}[answer.verdict]
+
+
+def _check_command(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from gateway.check_command import CommandQuestion, check_command
+    from gateway.policy.decision import Verdict
+
+    question = CommandQuestion(line=options.line, **_subject(options))
+    answer = check_command(question, options.config, os.environ, datetime.now(UTC))
+    print(json.dumps(answer.as_json()) if options.json else answer.as_text())
     return {Verdict.ALLOW: 0, Verdict.DENY: 1, Verdict.ASK: 3}[answer.verdict]
 
 
@@ -206,6 +251,133 @@ def _check_config(options: argparse.Namespace) -> int:
     return 1 if any(not problem.warning for problem in problems) else 0
 
 
+def _review(options: argparse.Namespace) -> int:
+    import time
+    from datetime import UTC, datetime
+    from itertools import chain, islice
+
+    from gateway.review.following import INTERVAL
+    from gateway.review.progress import progress_line
+    from gateway.review.questions import review
+    from gateway.review.reading import Damages
+
+    now = datetime.now(UTC)
+    request = _review_request(options, now)
+    is_shown = sys.stdout.isatty()
+    # On one terminal the records themselves show how far it is.
+    is_silent = is_shown and request.is_listing and request.tail is None
+    told = 0
+
+    def waits(damages: Damages) -> bool:
+        nonlocal told
+        _say(*(f"damaged: {one}" for one in damages.named[told:]))
+        told = len(damages.named)
+        sys.stdout.flush()
+        time.sleep(INTERVAL)
+        return True
+
+    with progress_line(sys.stderr, "reading") as progress:
+        answer = review(request, now, _unheard if is_silent else progress, waits)
+        first = list(islice(answer.lines, 1)) if is_shown else _print(answer.lines)
+    _print(chain(first, answer.lines))
+    _say(*answer.notes())
+    return 0
+
+
+def _review_request(options: argparse.Namespace, now: "datetime") -> "ReviewRequest":
+    from pathlib import Path
+
+    from gateway.places import audit_directory
+    from gateway.review.questions import Format, ReviewRequest, select
+
+    own = audit_directory(options.config, os.environ) if not options.log else None
+    places = [Path(place) for place in options.log] if own is None else [own]
+    return ReviewRequest(
+        # The log of a product that never ran is not there, and empty.
+        places=tuple(place for place in places if place != own or options.follow or place.exists()),
+        selection=select(
+            sessions=options.session,
+            hosts=options.host,
+            verdicts=options.verdict,
+            codes=options.code,
+            rules=options.rule,
+            events=options.event,
+            since=options.since,
+            until=options.until,
+            texts=options.text,
+            now=now,
+        ),
+        format=Format.JSON if options.json else Format.CSV if options.csv else Format.TEXT,
+        limit=options.limit,
+        tail=options.tail,
+        is_coloured=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        summary=options.summary,
+        new_since=options.new_since or "",
+        follow=options.follow,
+        sql=options.sql or "",
+        suggest=options.suggest,
+    )
+
+
+def _unheard(done: int, total: int) -> None:
+    """Progress that nobody is told."""
+
+
+def _print(lines: Iterable[str]) -> list[str]:
+    for line in lines:
+        print(line)
+    return []
+
+
+def _review_verify(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from gateway.places import audit_directory, state_directory
+    from gateway.review.progress import progress_line
+    from gateway.review.verify import verify
+
+    places = [Path(place) for place in options.places] or [audit_directory(options.config, os.environ)]
+    with progress_line(sys.stderr, "verifying") as progress:
+        keys = [Path(key) for key in options.key]
+        report = verify(
+            places,
+            state_directory(os.environ),
+            keys,
+            progress,
+            processes=os.cpu_count() or 1,
+            must_exist=bool(options.places),
+        )
+    print(json.dumps(report.as_json()) if options.json else report.as_text())
+    return 0 if report.is_intact else 1
+
+
+def _approvals(options: argparse.Namespace) -> int:
+    from gateway.approvals_command import approvals
+
+    chosen = vars(options)
+    words = {key: chosen[key] for key in ("word", "question", "remember", "text", "json")}
+    return approvals(os.environ, lambda line: print(line, flush=True), _say, **words)
+
+
+def _hook_pre_tool_use(options: argparse.Namespace) -> int:
+    from gateway.hook import pre_tool_use
+
+    return pre_tool_use(options.limit, os.environ)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from gateway.doctor.answer import Form, ask, boundaries_told
+
+    form = Form.JSON if options.json else Form.MARKDOWN if options.markdown else Form.TEXT
+    if options.boundaries:
+        print(boundaries_told(form))
+        return 0
+    answer = ask(options.config, os.environ)
+    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(answer.told(form, is_coloured=is_coloured))
+    return answer.status
+
+
 def _demo(options: argparse.Namespace) -> int:
     from gateway.demo import demo
 
@@ -217,6 +389,12 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "profile": _profile,
     "check host": _check_host,
     "check push": _check_push,
+    "check command": _check_command,
     "check config": _check_config,
+    "review": _review,
+    "review verify": _review_verify,
+    "approvals": _approvals,
+    "hook pre-tool-use": _hook_pre_tool_use,
+    "doctor": _doctor,
     "demo": _demo,
 }

@@ -275,7 +275,9 @@ def _table(steps: Sequence[Step], outcomes: Sequence[Outcome]) -> list[str]:
 def _recorded(records: Sequence[_Record]) -> list[str]:
     """How many records of each kind there are, and one of them."""
     kinds = Counter(
-        " ".join(filter(None, (record["event"], record["state"], record.get("verdict"), record.get("code"))))
+        " ".join(
+            filter(None, (record["event"], record.get("state"), record.get("verdict"), record.get("code")))
+        )
         for record in records
     )
     counted = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))

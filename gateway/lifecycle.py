@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.audit import AuditEvent, AuditLog, EventKind, Reason
 from gateway.policy.egress import EgressRules
 from gateway.policy.rules import RuleSet
 from gateway.session import Mode, SandboxStamp, Session, Sessions
@@ -103,5 +103,6 @@ def close_session(
     }
     try:
         log.append(AuditEvent(EventKind.SESSION, fields, session))
+        log.checkpoint(Reason.SESSION, session)
     finally:
         log.forget(session.id)

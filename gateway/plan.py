@@ -6,18 +6,26 @@ Reads the config, the lists and the file system; changes nothing.
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gateway.allowlists import load_shipped
+from gateway.as_written import named_as_written
 from gateway.config import Config, compile_egress, find_config, load_config
 from gateway.config.values import Workspace
+from gateway.hooking import hooked_command, with_hook, with_hooked_settings
+from gateway.operator_socket import socket_folder
 from gateway.options import RunOptions, check_options, check_variables, read_variables
 from gateway.places import state_directory, user_shell
 from gateway.policy.egress import EgressRules
+from gateway.policy.network import network_denial
 from gateway.policy.repositories import SessionRepositories
-from gateway.session import Profile
+from gateway.policy.rules import Subject
+from gateway.session import Mode, Profile
 from gateway.wrap_spec import (
+    DEFAULT_AGENT,
     check_key,
+    check_shown,
     find_forge,
     find_ground,
     make_spec,
@@ -55,6 +63,7 @@ class Plan:
     repositories: SessionRepositories
     authority: str
     notes: tuple[str, ...]
+    socket_folder: Path
     space: SpaceFolders | None = None
     managed: ManagedState | None = None
 
@@ -76,6 +85,9 @@ def make_plan(
     config = load_config(config_file, lists)
     check_variables(options, config)
     check_key(config)
+    denial = None if options.opens_shell else network_denial(config.rule_set, _subject(options))
+    if denial is not None:
+        options = replace(options, network=False)
     rules = compile_egress(config, lists, options.allow, options.network)
     choice = choose_backend(
         options.sandbox,
@@ -86,17 +98,25 @@ def make_plan(
         backends,
         WrapOptions(config.file_rules, config.bridge, platform),
     )
+    notes = tuple(note for note in (choice.log, denial.reason if denial else "") if note)
     if options.opens_shell and not options.command:
         options = replace(options, command=(user_shell(environ),))
+        notes = (*notes, *_of_shell(options.command[0], environ))
     audit_directory = config.audit.directory or state_directory(environ) / "audit"
     ground = find_ground(options, environ)
     forge = find_forge(config, environ, ground)
-    spec = make_spec(options, environ, config, ground, forge)
+    spec = with_hook(make_spec(options, environ, config, ground, forge), config)
     managed = None
     if choice.backend.name == NATIVE and spec.profile is Profile.AGENT:
         folder, shown = str(ground.folder), spec.runner_state_dirs
         managed = managed_state(options.command, environ, folder, spec.workdir, shown, ground.root)
+        managed = with_hooked_settings(managed, spec, platform)
         spec = with_managed_state(spec, managed)
+        with named_as_written(options, spec):
+            check_shown(spec, audit_directory)
+    is_wrapped = choice.backend.name == NATIVE
+    command = hooked_command(options.command, spec, environ, is_wrapped=is_wrapped)
+    options = replace(options, command=command)
     return Plan(
         options=options,
         config=config,
@@ -107,6 +127,7 @@ def make_plan(
         workdir=spec.workdir,
         worktree=ground.worktree,
         audit_directory=audit_directory,
+        socket_folder=socket_folder(environ),
         passed=(*config.environment.pass_, *passed),
         set_values={**config.environment.set_, **set_values},
         repositories=SessionRepositories(
@@ -117,7 +138,22 @@ def make_plan(
         space=ground.space,
         managed=managed,
         notes=(
+            *notes,
             *forge.remotes.notes,
             *((EXEC_GRANT_NOTE,) if options.exec_grants and platform != "darwin" else ()),
         ),
     )
+
+
+def _subject(options: RunOptions) -> Subject:
+    """On whose behalf the session will ask, at this moment."""
+    agent = options.agent or (DEFAULT_AGENT if options.space else "")
+    return Subject(options.workspace, agent, options.space or "", Mode(options.mode), datetime.now(UTC))
+
+
+def _of_shell(shell: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """A note where it is another shell than the one that was asked for."""
+    wanted = environ.get("SHELL", "")
+    if wanted in ("", shell):
+        return ()
+    return (f"SHELL is {wanted!r}, which is no program that can be started: {shell} is started instead",)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
+from gateway.as_written import named_as_written
 from gateway.errors import GatewayError
 from gateway.options import RunOptions
 from gateway.plan import Plan, make_plan
@@ -26,6 +27,8 @@ from sandbox.seatbelt.plan import preview
 from sandbox.spec import SandboxSpec
 from sandbox.terminal.wrap import plan_terminal
 
+# Nothing runs here, so its line says what would be.
+WOULD = "run would say: "
 SOCAT_NOTE = "bridge: socat: run also binds the bridge's sockets, and starts socat inside"
 
 
@@ -117,17 +120,27 @@ class _Shown:
         """There is nothing."""
 
 
-def describe(options: RunOptions, environ: Mapping[str, str], platform: Platform) -> Answer:
-    """What `run` would use. The same errors as of `run`, except for those that only a run could find."""
+def plan_unasked(options: RunOptions, environ: Mapping[str, str], platform: Platform) -> Plan:
+    """What `run` would do; whether its wrap works here is not asked. The same errors as of `run`, except for those that
+    only a run could find."""
     note = NOTE if platform is Platform.LINUX else SEATBELT_NOTE
     backends: Sequence[Backend] = (_Shown(note), *(one for one in BACKENDS if one.name != NATIVE))
-    plan = make_plan(options, environ, platform.system, backends)
+    return make_plan(options, environ, platform.system, backends)
+
+
+def describe(options: RunOptions, environ: Mapping[str, str], platform: Platform) -> Answer:
+    """What `run` would use. The errors are those of `plan_unasked`."""
+    plan = plan_unasked(options, environ, platform)
     answer = Answer(
-        platform, plan.choice.backend.name, plan.choice.line, notes=(plan.choice.line, *plan.notes)
+        platform,
+        plan.choice.backend.name,
+        plan.choice.line,
+        notes=(f"{WOULD}{plan.choice.line}", *plan.notes),
     )
     if plan.choice.backend.name != NATIVE:
         return answer
-    return _on_linux(plan, answer) if platform is Platform.LINUX else _on_macos(plan, answer)
+    with named_as_written(plan.options, plan.spec):
+        return _on_linux(plan, answer) if platform is Platform.LINUX else _on_macos(plan, answer)
 
 
 def _on_linux(plan: Plan, answer: Answer) -> Answer:

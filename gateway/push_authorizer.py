@@ -6,7 +6,7 @@ cannot be recorded, as far as that can still be prevented. It reads no bytes and
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -17,6 +17,8 @@ from gateway.errors import AuditError
 from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import Code
 from gateway.policy.push import PushRequest, UpdateKind, decide_push
+from gateway.policy.remembering import covers
+from gateway.policy.rules import OVERRIDABLE, Subject
 from gateway.session import Session
 
 INTERNAL: Final = Decision(
@@ -24,6 +26,7 @@ INTERNAL: Final = Decision(
 )
 # Requests turned away before their refs are known that have records of their own, in a second of a session.
 _TURNED_AWAY: Final = 50
+_REMEMBERED: Final = "a person allowed this for the rest of the session"
 _MANY: Final = "further requests of the same second were turned away, each for its own reason"
 
 _log = logging.getLogger(__name__)
@@ -125,13 +128,25 @@ class PushAuthorizer:
     _lost: int = 0
 
     def judge(self, session: Session, requests: Sequence[PushRequest]) -> tuple[Decision, ...]:
-        """A decision for each request, by the rules of this moment. Never raises: what cannot be decided is denied."""
+        """A decision for each request, by the rules of this moment and what a person has allowed for the rest of the
+        session. A denial that somebody there could override is a question. Never raises: what cannot be decided is
+        denied."""
         try:
             subject = session.subject(self.now())
-            return tuple(decide_push(session.rules, subject, request) for request in requests)
+            return tuple(self._judge_one(session, subject, request) for request in requests)
         except Exception:
             _log.exception("a rule failed; the push is refused")
             return (INTERNAL,) * len(requests)
+
+    def _judge_one(self, session: Session, subject: Subject, request: PushRequest) -> Decision:
+        decision = decide_push(session.rules, subject, request)
+        if decision.code == OVERRIDABLE and self.attended:
+            return replace(decision, verdict=Verdict.ASK)
+        if decision.verdict is Verdict.ASK:
+            rule = covers(self.approvals.remembered(session.id), subject, request)
+            if rule is not None:
+                return Decision(Verdict.ALLOW, rule.place, _REMEMBERED)
+        return decision
 
     @property
     def attended(self) -> bool:

@@ -20,11 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.approvals import Approvals
+from gateway.as_written import named_as_written
 from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.audit.signing import import_slowly
 from gateway.authorizer import Authorizer, Counts
+from gateway.closing import closing_line, note_hosts, ungoverned_line
 from gateway.errors import AuditError, GatewayError
 from gateway.foreground import run_command
 from gateway.garbage import settle_garbage
+from gateway.hooking import write_settings
 from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session, record_violation
 from gateway.log_sync import synced
 from gateway.options import RunOptions
@@ -41,8 +45,7 @@ from sandbox.agents.sharing import make_space_folders
 from sandbox.backends.base import Running
 from sandbox.env import Environment, build_environment
 from sandbox.events import SandboxViolation
-from sandbox.filerules import FileRules
-from sandbox.git.tracked import ProtectedPaths
+from sandbox.folders import make_private
 from sandbox.terminal.environment import terminal_environment
 
 if TYPE_CHECKING:
@@ -70,22 +73,23 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         log = _open_log(plan)
         stack.callback(_close_log, log)
         stack.enter_context(terminal_kept())
-        if plan.choice.log:
-            _log.info("%s", plan.choice.log)
         notes = _make_folders(plan)
         backend, violations = plan.choice.backend, Violations()
-        running = backend.launch(plan.spec, violations)
+        with named_as_written(plan.options, plan.spec):
+            running = backend.launch(plan.spec, violations)
         stack.callback(backend.destroy, running)
         _say(plan.choice.line)
         for note in (*plan.notes, *notes, *running.notes):
             _say(f"agent-gateway: {note}")
         _raise_descriptor_limit()
         imports.join()
+        log.prepare()
         end = _in_loop(_serve(plan, environ, log, running, violations, signals, key))
     for line in end.left:
         _say(f"agent-gateway: {line}")
+    closing = _closing_line(plan, end, violations.count + len(running.findings), log)
     if not options.quiet:
-        _say(_closing_line(end, violations.count + len(running.findings), log))
+        _say(closing)
     return end.status
 
 
@@ -143,7 +147,9 @@ async def _gateway(
     end: _End,
 ) -> AsyncIterator[str]:
     """An agent's ways out: proxies, push gateway and agent API. Gives the read-only token, empty for none."""
+    from gateway.action_half import action_half, protected_paths
     from gateway.github_half import github_half
+    from gateway.operator_half import operator_half
     from gateway.proxy.proxies import Proxies
     from gateway.proxy.workers import usable_cores
 
@@ -159,7 +165,12 @@ async def _gateway(
             own_ports=own if running.handle.backend == "none" else frozenset(),
             upstream_proxy=plan.config.egress.upstream_proxy,
         )
-        protected = _protected_paths(plan, running)
+        # Before what asks, so that it ends after it: what waits at the end is withdrawn, nobody has said no.
+        operator = operator_half(
+            plan.config, plan.socket_folder, session, sessions, push_door.approvals, time.monotonic
+        )
+        notes = await stack.enter_async_context(operator)
+        protected = protected_paths(plan, running)
         half = await stack.enter_async_context(
             github_half(
                 plan.config,
@@ -175,18 +186,12 @@ async def _gateway(
             )
         )
         tracked = await asyncio.to_thread(protected.note, plan.spec.search_path) if protected else ""
-        for note in filter(None, (*half.notes, tracked)):
+        for note in filter(None, (*half.notes, tracked, *notes)):
             _say(f"agent-gateway: {note}")
-        await stack.enter_async_context(_agent_api(running, half.routes, half.malformed))
+        action = action_half(plan, running, session, push_door)
+        stack.callback(action.door.forget, session.id)
+        await stack.enter_async_context(_agent_api(running, (*half.routes, *action.routes), half.malformed))
         yield half.read_token
-
-
-def _protected_paths(plan: Plan, running: Running) -> ProtectedPaths | None:
-    """What may not be written of the worktree's repository; None where no file rules are in force."""
-    spec = plan.spec
-    if running.handle.backend == "none" or not plan.worktree:
-        return None
-    return ProtectedPaths(plan.worktree, FileRules(spec.deny_write, spec.allow_write))
 
 
 class _Ending:
@@ -280,7 +285,7 @@ def _open_session(
         space=plan.spec.space_id,
         agent=plan.spec.agent_id,
         mode=plan.spec.mode,
-        worktree=plan.worktree,
+        worktree=plan.worktree or plan.workdir,
         rules=plan.config.rule_set,
     )
     return open_session(
@@ -295,7 +300,12 @@ def _open_session(
 
 def _open_log(plan: Plan) -> AuditLog:
     audit = plan.config.audit
-    log = AuditLog(plan.audit_directory, max_bytes=audit.max_file_mb << 20, keep_days=audit.keep_days)
+    log = AuditLog(
+        plan.audit_directory,
+        max_bytes=audit.max_file_mb << 20,
+        keep_days=audit.keep_days,
+        state=Path(plan.spec.state_dir),
+    )
     fields = {"state": "loaded", "source": plan.config.source, "old": None, "new": plan.config.digest or None}
     log.append(AuditEvent(EventKind.CONFIG, fields))
     return log
@@ -334,9 +344,12 @@ async def _agent_api(
 
 def _import_slowly(plan: Plan) -> None:
     """What takes longest to import, while the wrap comes up; `_gateway` and `_agent_api` find it done."""
+    import_slowly()
     if plan.spec.profile is Profile.TERMINAL:
         return
+    import gateway.action_half  # noqa: F401  (imported to be there)
     import gateway.github_half  # noqa: F401  (imported to be there)
+    import gateway.operator_half  # noqa: F401  (imported to be there)
     import gateway.proxy.proxies  # noqa: F401  (imported to be there)
 
 
@@ -345,13 +358,13 @@ def _make_folders(plan: Plan) -> tuple[str, ...]:
     user."""
     if plan.space is not None:
         make_space_folders(plan.space)
+    write_settings(plan.spec, plan.options.command)
     return seed(plan.managed) if plan.managed is not None else ()
 
 
 def _make_state_directory(path: str) -> None:
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        make_private(path)
     except OSError as error:
         raise GatewayError(
             f"the state directory {path} cannot be made: {error.strerror}", "set XDG_STATE_HOME"
@@ -373,12 +386,11 @@ def _say(line: str) -> None:
         os.write(2, f"{printable(line)}\n".encode())
 
 
-def _closing_line(end: _End, violations: int, log: AuditLog) -> str:
-    return (
-        f"agent-gateway: {end.connections.allowed} connections allowed, {end.connections.denied} denied; "
-        f"{end.pushes.forwarded} pushes forwarded, {end.pushes.refused} refused; {violations} violations; "
-        f"log: {log.path}"
-    )
+def _closing_line(plan: Plan, end: _End, violations: int, log: AuditLog) -> str:
+    if plan.spec.profile is Profile.TERMINAL:
+        return ungoverned_line(log.path)
+    news = note_hosts(log.path, plan.session_id, Path(plan.spec.state_dir))
+    return closing_line(end.connections, end.pushes, violations, news, log.path)
 
 
 def _now() -> datetime:

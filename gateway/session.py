@@ -53,7 +53,8 @@ class SandboxStamp:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Identity, place and compiled rules of one run. `worktree` is an absolute path, empty outside any worktree.
+    """Identity, place and compiled rules of one run. `worktree` is an absolute path: outside any, the
+    directory that is worked in.
 
     `egress` says which hosts it may reach, `rules` what it may do.
     """

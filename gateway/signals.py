@@ -25,6 +25,8 @@ PASSED_ON: Final = frozenset(
         signal.SIGUSR2,
     }
 )
+# Python ignores these itself from its start on; what they were before is not known any more.
+_INTERPRETERS_OWN: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 _TERMINAL_KEYS: Final = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH, signal.SIGHUP})
 
 
@@ -34,7 +36,11 @@ class Signals:
     this process started stay ignored (`nohup`); they are in `ignored`."""
 
     def __init__(self) -> None:
-        self.ignored = frozenset(number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_IGN)
+        self.ignored = frozenset(
+            number
+            for number in signal.valid_signals() - _INTERPRETERS_OWN
+            if signal.getsignal(number) is signal.SIG_IGN
+        )
         self._handler: Callable[[int, bool], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held: list[tuple[int, bool]] = []

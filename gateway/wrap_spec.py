@@ -24,13 +24,15 @@ from gateway.places import (
 from gateway.session import Bridge, Mode, Profile
 from sandbox.agents.sharing import SpaceFolders, overlay, space_folders
 from sandbox.agents.state import ManagedState
+from sandbox.binds import spec_binds
 from sandbox.git.github_host import GitHubHost, parse_github_url
 from sandbox.git.remotes import Remotes, find_aliases, read_remotes
 from sandbox.git.session import make_session_git
 from sandbox.git.settings import Setting, git_config_text, read_user_settings
 from sandbox.layout import system_folders
-from sandbox.places import within
+from sandbox.places import guard, within
 from sandbox.spec import SandboxBindMount, SandboxSpec
+from sandbox.spec_checks import check_private, check_spec
 
 # The agent of a space whose run names none.
 DEFAULT_AGENT = "default"
@@ -201,6 +203,14 @@ def with_own_files(spec: SandboxSpec, config: Config, own: tuple[Path | None, ..
     )
 
 
+def check_shown(spec: SandboxSpec, audit_directory: Path) -> None:
+    """What a wrap would refuse to show is refused before anything is written: the log itself may lie in it."""
+    check_spec(spec)
+    own = (spec.state_dir, spec.runtime_dir, str(audit_directory))
+    spec_binds(spec, guard(spec.user_home, own), make_home=False)
+    check_private(spec)
+
+
 def check_key(config: Config) -> None:
     """The wrap of an agent shows the system's folders as they are: no file in them can be hidden."""
     key = config.github.private_key_file
@@ -220,11 +230,15 @@ def _mounts(root: str, texts: tuple[str, ...]) -> tuple[SandboxBindMount, ...]:
     return (*own, *(mount for mount in named if mount.host_path != root))
 
 
+def split_bind(text: str) -> tuple[str, str]:
+    """The path that a --bind names, and "ro" or "rw"."""
+    path, colon, kind = text.rpartition(":")
+    return (path, kind) if colon and kind in ("ro", "rw") else (text, "rw")
+
+
 def _binds(texts: tuple[str, ...]) -> Iterator[SandboxBindMount]:
     """What --bind names: PATH, or PATH:ro (a path that ends in ":ro" itself takes ":rw")."""
     for text in texts:
-        path, colon, kind = text.rpartition(":")
-        if not colon or kind not in ("ro", "rw"):
-            path, kind = text, "rw"
+        path, kind = split_bind(text)
         resolved = existing("--bind", path)
         yield SandboxBindMount(resolved, resolved, read_only=kind == "ro")

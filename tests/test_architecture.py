@@ -30,7 +30,6 @@ CORE = (
     "gateway.audit",
     "gateway.disk",
     "gateway.errors",
-    "gateway.doctor",
     "gateway.allowlists",
     *POLICY,
 )
@@ -40,7 +39,9 @@ MIDDLE = (
     "gateway.lifecycle",
     "gateway.authorizer",
     "gateway.push_authorizer",
+    "gateway.action_authorizer",
     "gateway.approvals",
+    "gateway.approver_command",
     "gateway.review",
     "gateway.config",
 )
@@ -55,7 +56,12 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.foreground": EVERYTHING,
     "gateway.profile": EVERYTHING,
     "gateway.wrap_spec": EVERYTHING,
-    "gateway.places": ("gateway.config", *CORE, "sandbox"),
+    "gateway.as_written": EVERYTHING,
+    "gateway.hooking": EVERYTHING,
+    "gateway.action_half": EVERYTHING,
+    "gateway.hook": ("sandbox.hook",),
+    "gateway.places": ("gateway.config", "gateway.directories", *CORE, "sandbox"),
+    "gateway.directories": ("gateway.errors",),
     "gateway.options": ("gateway.config", *CORE, "sandbox"),
     "gateway.arguments": POLICY,
     "gateway.demo": ("gateway",),
@@ -68,7 +74,12 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.api": ("gateway.api", *MIDDLE, *CORE),
     "gateway.mcp": ("gateway.mcp", *MIDDLE, *CORE),
     "gateway.check": (*MIDDLE, *CORE),
+    "gateway.check_command": EVERYTHING,
+    "gateway.closing": (*MIDDLE, *CORE),
+    "gateway.self_test": EVERYTHING,
+    "gateway.metrics": (),
     "gateway.signals": (),
+    "gateway.scarcity": (),
     "gateway.terminal": CORE,
     "gateway.violations": ("sandbox.events",),
     "gateway.talk": POLICY,
@@ -78,7 +89,13 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.lifecycle": CORE,
     "gateway.authorizer": CORE,
     "gateway.push_authorizer": ("gateway.approvals", *CORE),
+    "gateway.action_authorizer": ("gateway.approvals", *CORE),
     "gateway.approvals": CORE,
+    "gateway.operator_socket": ("gateway.directories", "gateway.errors"),
+    "gateway.operator_half": ("gateway",),
+    "gateway.approvals_command": ("gateway.operator_socket", "gateway.question_text", *CORE),
+    "gateway.question_text": POLICY,
+    "gateway.approver_command": ("gateway.approvals", *CORE),
     "gateway.review": ("gateway.review", *CORE),
     "gateway.config": ("gateway.config", *CORE),
     "gateway.credentials": ("gateway.credentials", *CORE),
@@ -86,7 +103,8 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "gateway.session": CORE,
     "gateway.audit": CORE,
     "gateway.errors": POLICY,
-    "gateway.doctor": CORE,
+    # It looks at everything, and nothing but `cli` looks at it: so it is no part of the core.
+    "gateway.doctor": EVERYTHING,
     "gateway.allowlists": CORE,
     "gateway.policy": POLICY,
     "sandbox": ("sandbox", "gateway.policy", "gateway.session", "gateway.errors"),
@@ -126,7 +144,13 @@ PURE_MODULES = frozenset({
 # fmt: on
 # A datetime is a value; only its makers look at the clock, and those are impure calls.
 PURE_NAMES = frozenset(
-    {"pathlib.PurePath", "pathlib.PurePosixPath", "fnmatch.fnmatchcase", "datetime.datetime"}
+    {
+        "pathlib.PurePath",
+        "pathlib.PurePosixPath",
+        "fnmatch.fnmatchcase",
+        "fnmatch.translate",
+        "datetime.datetime",
+    }
 )
 # fmt: off
 IMPURE_CALLS = frozenset({
@@ -142,15 +166,18 @@ PRINTERS = frozenset({"gateway.cli", "gateway.run", "gateway.demo"})
 PROGRAMS = frozenset({
     "gateway.cli", "gateway.__main__", "gateway.forge.update_rules", "gateway.proxy.worker",
     "sandbox.seatbelt.enter", "sandbox.supervisor.program",
-    "sandbox.stub", "sandbox.connect", "sandbox.credential", "sandbox.keeper",
+    "sandbox.egress_probe", "sandbox.stub", "sandbox.connect", "sandbox.credential", "sandbox.hook", "sandbox.keeper",
 })  # fmt: skip
 PROCESS_STATE = frozenset({"os.environ", "os.getenv", "os.environb", "os.putenv", "sys.argv", "sys.exit"})
 # Module -> functions that may catch everything: the door, and the tops of threads and tasks.
 CATCHERS: dict[str, frozenset[str]] = {
     "gateway.approvals": frozenset({"Approvals._tell", "Approvals._close"}),
+    "gateway.doctor.examination": frozenset({"_Running._run"}),
     "gateway.authorizer": frozenset({"Authorizer.authorize", "Authorizer.authorize_addresses"}),
     "gateway.push.receiver": frozenset({"Reception.run"}),
     "gateway.push_authorizer": frozenset({"PushAuthorizer.judge"}),
+    "gateway.action_authorizer": frozenset({"ActionAuthorizer._judge"}),
+    "sandbox.hook": frozenset({"main"}),
     "gateway.proxy.connection": frozenset({"Connection.disconnect"}),
     "gateway.proxy.listener": frozenset({"_serve"}),
     "gateway.proxy.reactor": frozenset({"Reactor.select"}),

@@ -31,7 +31,9 @@ def test_command_stands_after_the_dashes(
         (["profile"], "profile"),
         (["check", "host", "a.test"], "check host"),
         (["check", "push", "a/b", "main"], "check push"),
+        (["check", "command", "git push"], "check command"),
         (["check", "config"], "check config"),
+        (["review", "verify"], "review verify"),
         (["demo"], "demo"),
     ],
 )

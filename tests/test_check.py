@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from gateway.check import HostAnswer, PushAnswer, PushQuestion, check_file, check_host, check_push
 from gateway.errors import UsageError
 from gateway.policy.modes import Mode
+from gateway.policy.rules import Subject
 from tests.fakes.console import Console
 from tests.source_tree import ROOT
 
@@ -27,16 +29,25 @@ CONFIG = """egress:
 NO_CONFIG = "no problems: there is no config file, so the defaults hold"
 
 
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+SUBJECT = Subject("default", "", "", Mode.CHAT, NOW)
+
 # --- check host -----------------------------------------------------------------------------------
 
 
 def ask(
-    folder: Path, target: str, *, config: str = CONFIG, extras: Sequence[str] = (), network: bool = True
+    folder: Path,
+    target: str,
+    *,
+    config: str = CONFIG,
+    extras: Sequence[str] = (),
+    network: bool = True,
+    subject: Subject = SUBJECT,
 ) -> HostAnswer:
     """The answer with this configuration."""
     path = folder / "config.yaml"
     path.write_text(config)
-    return check_host(target, str(path), extras, network, {})
+    return check_host(target, str(path), extras, network, {}, subject)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +92,18 @@ def test_host(tmp_path: Path, target: str, verdict: str, code: str, rule: str) -
     assert answer.allowed is (verdict == "allow")
 
 
+def test_host_where_the_rules_leave_no_network(tmp_path: Path) -> None:
+    config = "rules: [{action: access_network, decision: deny}]\n"
+    answer = ask(tmp_path, "extra.test", config=config)
+    assert (answer.decision.code, answer.decision.rule) == ("network_off", "config.yaml:1")
+    one_agent = "rules: [{action: access_network, decision: deny, agent: a}]\n"
+    assert ask(tmp_path, "extra.test", config=one_agent).decision.code == "not_listed"
+    named = replace(SUBJECT, agent="a")
+    assert ask(tmp_path, "extra.test", config=one_agent, subject=named).decision.rule == "config.yaml:1"
+
+
 def test_shipped_lists_count(tmp_path: Path) -> None:
-    rules = {host: check_host(host, None, (), True, {"HOME": str(tmp_path)}).decision.rule for host in
+    rules = {host: check_host(host, None, (), True, {"HOME": str(tmp_path)}, SUBJECT).decision.rule for host in
              ("api.anthropic.com", "github.com", "metadata.google.internal")}  # fmt: skip
     files = [rule.partition(":") for rule in rules.values()]
     assert [name for name, _, _ in files] == ["baseline.txt", "github.txt", "deny.txt"]
@@ -203,7 +224,6 @@ rules:
   - {action: push, decision: allow, space: blue, repositories: ["acme/*"]}
   - {action: push, decision: deny, workspace: team, kind: create}
 """
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
 Kinds = list[tuple[str, str, str]]
 
 
@@ -352,6 +372,18 @@ def test_push_with_a_broken_config(tmp_path: Path) -> None:
         ("l.txt", "a.test\n", [(1, True)]),
         ("l.txt", "192.0.2.1  # why\n", [(1, False)]),
         ("deny.txt", "192.0.2.1  # why\n", []),
+        ("deny.txt", "*.a.test  # why\n", [(1, True)]),
+        ("l.txt", "a.test  # why\n*.github.io  # why\nx.onion  # why\n", [(2, True), (3, False)]),
+        ("l.txt", "*.github.io  # why  risk=X3\n", []),
+        ("l.txt", "github.com  # why\nmetadata.google.internal  # why\n", [(1, True), (2, False)]),
+        (
+            "c.yaml",
+            "egress:\n  allow:\n  - '*.github.io'\n  - pastebin.com\n  - fine.test\n",
+            [(3, True), (4, True)],
+        ),
+        ("c.yaml", "egress:\n  allow: [x.onion]\n", [(2, False)]),
+        ("c.yaml", "egress:\n  allow: [x.onion]\n  hosts: {x.onion: 192.0.2.1}\n", [(3, True)]),
+        ("c.yaml", "egress:\n  allow: ['*.co.uk', '*.statsig.com']\n", [(2, False)]),
     ],
 )
 def test_file(tmp_path: Path, name: str, content: str, found: list[tuple[int, bool]]) -> None:
@@ -382,7 +414,7 @@ def test_what_is_no_file(tmp_path: Path, name: str) -> None:
             path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("name", ["baseline.txt", "github.txt", "deny.txt"])
+@pytest.mark.parametrize("name", ["baseline.txt", "github.txt", "deny.txt", "cautions.txt", "redirects.txt"])
 def test_shipped_lists_are_fine(name: str) -> None:
     assert check_file(str(ROOT / "allowlists" / name), {}) == ()
 

@@ -1,6 +1,7 @@
 """The command line: help and version everywhere, usage errors that start nothing, and exit status whatever happens."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from gateway import __version__
 from tests.fakes.console import PATIENCE, PROGRAM, Console
 from tests.source_tree import ROOT
 
-COMMANDS = ((), ("run",), ("profile",), ("check",), ("check", "host"), ("check", "config"), ("demo",))
+COMMANDS = ((), ("run",), ("profile",), ("check",), ("check", "host"), ("check", "config"), ("review",),
+            ("review", "verify"), ("demo",))  # fmt: skip
 
 
 # --- Help and version -----------------------------------------------------------------------------
@@ -296,6 +298,66 @@ def test_what_nobody_expected(tmp_path: Path, module: str, arguments: tuple[str,
     assert "Traceback" in done.stderr
     assert f"gateway.{module}" in done.stderr.splitlines()[-1]
     assert list(console.work.iterdir()) == []
+
+
+# The product, with a command that finds too little of something, and fails once more when it cleans up.
+WANTS = """
+import sys
+import gateway.cli as cli
+
+def fail(options):
+    try:
+        raise {first}
+    finally:
+        raise KeyError("cleaning up after it")
+
+cli._COMMANDS = {{"demo": fail}}
+cli.main(["demo"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (
+            'RuntimeError("can\'t start new thread")',
+            "no more threads may be started (raise this user's limit: ulimit -u",
+        ),
+        ("MemoryError()", "there is not enough memory ("),
+        ('ExceptionGroup("two", [ValueError(), MemoryError()])', "there is not enough memory ("),
+        ("OSError(11, 'no more')", "no more (raise this user's limit of processes: ulimit -u"),
+        ("OSError(24, 'too many')", "too many (raise this user's limit of open files: ulimit -n)"),
+        (
+            "OSError(28, 'full')",
+            "full (make room on that disk, or keep the state on another one: XDG_STATE_HOME)",
+        ),
+    ],
+)
+def test_what_the_system_does_not_give_is_a_sentence(tmp_path: Path, first: str, said: str) -> None:
+    command = (sys.executable, "-c", WANTS.format(first=first))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (125, "", 1)
+    assert done.stderr.startswith(f"agent-gateway: {said}")
+
+
+# The product, interrupted while it is imported.
+EARLY = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gateway.arguments":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+import gateway.cli
+"""
+
+
+def test_interrupted_before_it_has_begun() -> None:
+    command = (sys.executable, "-c", EARLY)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_interrupted_before_anything_runs(tmp_path: Path) -> None:

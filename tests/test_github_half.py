@@ -25,7 +25,7 @@ from gateway.forge.server import Forge
 from gateway.github_half import GitHubHalf, github_half, read_app_key
 from gateway.policy.repositories import SessionRepositories
 from gateway.push_authorizer import PushAuthorizer
-from gateway.session import SandboxStamp, Session, Sessions
+from gateway.session import Mode, SandboxStamp, Session, Sessions
 from tests.fakes.config_files import load
 from tests.fakes.forge import Git, new_worktree, open_forge
 from tests.fakes.github import names
@@ -53,6 +53,7 @@ class Machine:
     forge: Forge
     app: bool = True
     network: bool = True
+    mode: Mode = Mode.CHAT
     api_url: str = ""
     left: list[str] = field(default_factory=list)
 
@@ -85,7 +86,9 @@ class Machine:
         """The half, served as `run` serves it."""
         config = load(self.folder, self.config())
         rules = replace(rules_for(), network=self.network)
-        session = Session("s1", SandboxStamp("none", "none"), rules, SECRET, rules=config.rule_set)
+        session = Session(
+            "s1", SandboxStamp("none", "none"), rules, SECRET, mode=self.mode, rules=config.rule_set
+        )
         sessions = Sessions()
         sessions.add(session)
         door = PushAuthorizer(self.log, Approvals(self.log, time.monotonic), lambda: datetime.now(UTC))
@@ -188,6 +191,21 @@ def test_without_an_app(tmp_path: Path, forge: Forge) -> None:
         assert len(forge.requests) == 0
 
     in_machine(tmp_path, forge, scenario, app=False)
+
+
+def test_without_an_app_where_one_would_change_nothing(tmp_path: Path, forge: Forge) -> None:
+    """The mode is the reason then."""
+
+    async def scenario(machine: Machine) -> None:
+        async with machine.opened() as opened:
+            status, said = await opened.get()
+            assert (status, said.endswith("the mode review only reads, so nothing is pushed")) == (
+                403,
+                True,
+            ), said
+        assert [one["code"] for one in machine.records] == ["denied"]
+
+    in_machine(tmp_path, forge, scenario, app=False, mode=Mode.REVIEW)
 
 
 def test_without_a_network(tmp_path: Path, forge: Forge) -> None:

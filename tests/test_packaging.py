@@ -68,7 +68,7 @@ def test_wheel_holds_lists_modules_and_example(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for name in ("baseline.txt", "github.txt", "deny.txt"):
+    for name in ("baseline.txt", "github.txt", "deny.txt", "cautions.txt", "redirects.txt"):
         assert f"allowlists/{name}" in names
     assert any(name.endswith("share/agent-gateway/config.example.yaml") for name in names)
     for top in ("gateway", "sandbox"):

@@ -128,10 +128,10 @@ def test_current_directory_is_gone(plan: Planner, work: Path) -> None:
 def test_binds(plan: Planner, work: Path, tmp_path: Path) -> None:
     for name in ("a", "b", "c:ro", "d:x"):
         (tmp_path / name).mkdir()
-    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "link").symlink_to("b")
     made = plan(bind=(f"{tmp_path}/a:ro", "../b", f"{tmp_path}/c:ro:rw", f"{tmp_path}/d:x", "../link"))
     found = [(Path(mount.host_path).name, mount.read_only) for mount in made.spec.bind_mounts[1:]]
-    assert found == [("a", True), ("b", False), ("c:ro", False), ("d:x", False), ("a", False)]
+    assert found == [("a", True), ("b", False), ("c:ro", False), ("d:x", False), ("b", False)]
     assert made.spec.bind_mounts[0] == SandboxBindMount(str(work), str(work))
 
 
@@ -157,14 +157,35 @@ def test_protected(plan: Planner, work: Path, tmp_path: Path) -> None:
 
 
 def test_own_files_among_the_mounts_are_protected(plan: Planner, work: Path, tmp_path: Path) -> None:
-    """Config and audit log, where they lie in what CMD may write; elsewhere they are not shown at all."""
-    inside = f"audit: {{directory: {work}/audit}}\n"
-    assert plan(config=inside).spec.protected_paths == (f"{work}/audit",)
-    assert plan(config=inside, bind=(str(tmp_path),)).spec.protected_paths == (
-        f"{tmp_path}/config.yaml",
-        f"{work}/audit",
+    """The config, where it lies in what CMD may write; elsewhere it is not shown at all."""
+    outside = "audit: {directory: /srv/audit}\n"
+    (tmp_path / "more").mkdir()
+    config = tmp_path / "more/config.yaml"
+    config.write_text(outside)
+    environ = {"AGENT_GATEWAY_CONFIG": str(config)}
+    assert plan(environ=environ).spec.protected_paths == ()
+    made = plan(environ=environ, bind=(f"{tmp_path}/more",))
+    assert made.spec.protected_paths == (str(config),)
+
+
+@pytest.mark.parametrize("place", ["state", "runtime", "audit"])
+@pytest.mark.parametrize("shown", ["worktree", "bind", "state_dir"])
+def test_own_state_among_what_is_shown(
+    plan: Planner, work: Path, tmp_path: Path, place: str, shown: str
+) -> None:
+    """Refused before anything is written: the log would be the first thing to lie there."""
+    folder = work if shown == "worktree" else tmp_path / "more"
+    folder.mkdir(exist_ok=True)
+    options = {"bind": {"bind": (f"{folder}:ro",)}, "state_dir": {"state_dirs": (str(folder),)}}.get(
+        shown, {}
     )
-    assert plan(config=f"audit: {{directory: {tmp_path}/audit}}\n").spec.protected_paths == ()
+    config = f"audit: {{directory: {folder}/audit}}\n" if place == "audit" else ""
+    variable = {"state": "XDG_STATE_HOME", "runtime": "XDG_RUNTIME_DIR"}.get(place)
+    environ = {variable: str(folder)} if variable else {}
+    with pytest.raises(GatewayError, match=r"it holds this product's own state .*keep that elsewhere"):
+        plan(config=config, environ=environ, **options)
+    assert list(folder.iterdir()) == []
+    assert plan(config=config, environ=environ, sandbox="off", **options)
 
 
 def github(key: Path | str) -> str:
@@ -331,6 +352,41 @@ def test_rules(plan: Planner) -> None:
     assert set(verdicts(plan(config=config, network=False))) == {"built-in"}
     with pytest.raises(UsageError, match=r"--allow c\.test can never be reached"):
         plan(config=config, allow=("c.test",))
+
+
+NETWORK: tuple[tuple[str, str, Mapping[str, Any], bool], ...] = (
+    ("nobody has one", "[{action: access_network, decision: deny}]", {}, True),
+    ("allowed hosts change nothing", "[{action: access_network, decision: deny}]", {"allow": ("a.test",)}, True),
+    ("an agent has none", "[{action: access_network, decision: deny, agent: a}]", {"agent": "a"}, True),
+    ("another agent has one", "[{action: access_network, decision: deny, agent: a}]", {"agent": "b"}, False),
+    ("a workspace has none", "[{action: access_network, decision: deny, workspace: w}]", {"workspace": "w"}, True),
+    ("asked is on", "[{action: access_network, decision: ask}]", {"mode": "plan"}, False),
+    ("one host is no session's network", "[{action: access_network, decision: deny, hosts: [a.test]}]", {}, False),
+    ("a denial for a while that is over",
+     "[{action: access_network, decision: deny, expires: 2020-01-01T00:00:00Z}]", {}, False),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "off"), [row[1:] for row in NETWORK], ids=[row[0] for row in NETWORK]
+)
+def test_the_network_is_decided_once(
+    plan: Planner, rules: str, options: Mapping[str, Any], off: bool
+) -> None:
+    made = plan(config=f"egress: {{allow: [a.test]}}\nworkspaces: {{w: {{}}}}\nrules: {rules}\n", **options)
+    decision = decide(made.rules, EgressRequest(Transport.CONNECT, "a.test", 443))
+    assert (decision.verdict, decision.code) == (("deny", "network_off") if off else ("allow", ""))
+    note = "the network is off: Access network is denied by config.yaml:3"
+    assert [text for text in made.notes if "network" in text] == [note] * off
+
+
+def test_a_managed_rule_takes_the_network(plan: Planner, tmp_path: Path) -> None:
+    managed = tmp_path / "managed.yaml"
+    managed.write_text("rules:\n  - {action: access_network, decision: deny}\n")
+    rules = "rules: [{action: access_network, decision: allow, agent: a}]"
+    made = plan(config=f"managed_rules_file: {managed}\n{rules}\n", agent="a")
+    assert "the network is off: Access network is denied by managed.yaml:2" in made.notes
+    assert not made.rules.network
 
 
 def test_broken_config(plan: Planner) -> None:
@@ -505,3 +561,31 @@ def test_an_agent_gets_a_directory_of_its_own(plan: Planner, tmp_path: Path, wor
     for options in ({"backend": "none"}, {"profile": "terminal", "backend": "native"}):
         made = plan(command=(str(agent),), **options)
         assert (made.managed, made.spec.runner_state_dirs) == (None, ())
+
+
+# --- Notes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shell", "command", "said"),
+    [
+        ("/nope", (), True),
+        ("relative", (), True),
+        ("/etc/passwd", (), True),
+        ("/bin/sh", (), False),
+        ("", (), False),
+        ("/nope", ("true",), False),  # nobody asked for a shell
+    ],
+)
+def test_another_shell_than_the_one_asked_for_is_told(
+    plan: Planner, shell: str, command: tuple[str, ...], said: bool
+) -> None:
+    made = plan(environ={"SHELL": shell}, profile="terminal", command=command, backend="none")
+    notes = [note for note in made.notes if note.startswith(f"SHELL is {shell!r}, ")]
+    assert bool(notes) is said
+    assert all(f": {made.options.command[0]} is started instead" in note for note in notes)
+    assert "stepped down" not in "".join(made.notes)
+
+
+def test_what_a_terminal_has_not_is_told(plan: Planner) -> None:
+    assert [note for note in plan(profile="terminal").notes if "microvm stepped down" in note]

@@ -120,7 +120,7 @@ def test_text_is_a_command_line(tmp_path: Path) -> None:
     words = shlex.split(text.replace("\\\n", ""), comments=True)
     assert words == shown(console, *options, command=("npm", "run", "a b"))["argv"]
     assert text.splitlines()[-1] == "# the channel then says: npm run 'a b'"
-    assert done.said[0].startswith("agent-gateway: agent sandbox ON (")
+    assert done.said[0].startswith("agent-gateway: run would say: agent sandbox ON (")
 
 
 def test_descriptors_are_explained(tmp_path: Path) -> None:
@@ -199,7 +199,8 @@ def test_no_wrap_nothing_to_show(
 ) -> None:
     console = Console(tmp_path)
     done = console.call("profile", *options, "--platform", platform.value)
-    assert (done.status, done.stdout, done.said) == (0, b"", [f"agent-gateway: {line}"])
+    assert (done.status, done.stdout, done.said[0]) == (0, b"", f"agent-gateway: run would say: {line}")
+    assert len(done.said) == (2 if "terminal" in options else 1)  # what was stepped down from
     answer = shown(console, *options, "--platform", platform.value)
     assert (answer["argv"], answer["profile"], answer["line"], answer["backend"]) == ([], None, line, "none")
 

@@ -81,6 +81,9 @@ def test_a_rule_that_has_expired_meanwhile(doors: Doors) -> None:
 class _Broken:
     """A constraint with a fault in it."""
 
+    marks = None
+    fact = ""
+
     def fit(self, request: Request, *, wide: bool) -> int | None:
         raise ZeroDivisionError
 

@@ -45,6 +45,7 @@ both_ways = pytest.mark.parametrize("way", WAYS, ids=BACKENDS.values())
         (("sh", "-c", "kill -KILL $$"), 137, []),
         (("no-such-command",), 127, ["agent-gateway: no-such-command: command not found"]),
         (("./missing",), 127, ["agent-gateway: ./missing: No such file or directory"]),
+        (("",), 127, ["agent-gateway: : command not found"]),
         (("./plain",), 126, ["agent-gateway: ./plain: Permission denied"]),
         (("/usr",), 126, ["agent-gateway: /usr: Is a directory"]),
     ],
@@ -96,10 +97,10 @@ def test_broken_config(tmp_path: Path, config: str, said: list[str]) -> None:
         (("--config", "/nowhere/config.yaml"), "/nowhere/config.yaml: cannot be read, there is no such file"),
         (("--repo", "/nowhere"), "--repo /nowhere: no such directory"),
         (("--repo", "/etc/passwd"), "--repo /etc/passwd: no such directory"),
-        (("--repo", "/"), "bind_mounts[0]: / cannot be seen from inside the wrap"),
+        (("--repo", "/"), "--repo /: / cannot be seen from inside the wrap"),
         (("--bind", "/nowhere"), "--bind /nowhere: no such file or directory"),
         (("--bind", "nothing:ro"), "--bind nothing: no such file or directory"),
-        (("--bind", "/proc:ro"), "bind_mounts[1]: /proc cannot be seen from inside the wrap"),
+        (("--bind", "/proc:ro"), "--bind /proc:ro: /proc cannot be seen from inside the wrap"),
         (("--protect", "/nowhere"), "--protect /nowhere: no such file or directory"),
         (("--state-dir", "/nowhere"), "--state-dir /nowhere: no such file or directory"),
     ],
@@ -546,7 +547,8 @@ def test_throwaway_home(tmp_path: Path) -> None:
     script = 'cd "$HOME" && ls -A && touch x && mkdir .cache && echo wrote'
     for _ in range(2):
         assert console.run("sh", "-c", script, options=("--mode", "plan")).lines == ["wrote"]
-    assert sorted(path.name for path in console.state.iterdir()) == ["audit"]
+    kept = ["audit", "audit-key.pem", "audit-public.pem", "audit-register", "known-hosts"]
+    assert sorted(path.name for path in console.state.iterdir()) == kept
     assert console.left() == []
 
 
@@ -589,15 +591,16 @@ def test_config_is_never_read_from_the_working_directory(tmp_path: Path, name: s
 
 
 def test_config_and_log_are_out_of_the_commands_hands(tmp_path: Path) -> None:
+    """The log is not even shown: a configuration that would have it among what is shown is refused."""
     console = Console(tmp_path)
-    config, audit = console.work / "mine.yaml", console.work / "kept/audit"
+    config, audit = console.work / "kept/mine.yaml", tmp_path / "audit"
+    config.parent.mkdir()
     config.write_text(f"audit: {{directory: {audit}}}\n")
-    script = """exec 2>/dev/null
-    echo x >>mine.yaml || echo no; rm mine.yaml || echo no
-    for file in kept/audit/*; do echo x >>$file || echo no; rm $file || echo no; done
-    mv kept other || echo no; touch elsewhere && echo yes"""
-    done = console.run("sh", "-c", script, options=("--config", "mine.yaml"))
-    assert done.lines == ["no", "no", "no", "no", "no", "yes"]
+    script = f"""exec 2>/dev/null
+    echo x >>kept/mine.yaml || echo no; rm kept/mine.yaml || echo no
+    ls {audit} || echo no; mv kept other || echo no; touch elsewhere && echo yes"""
+    done = console.run("sh", "-c", script, options=("--config", "kept/mine.yaml"))
+    assert done.lines == ["no", "no", "no", "no", "yes"]
     (log,) = audit.iterdir()
     records = read_log(log)
     refused = [record for record in records if record["event"] == "violation"]
@@ -606,7 +609,12 @@ def test_config_and_log_are_out_of_the_commands_hands(tmp_path: Path) -> None:
         "session",
         "session",
     ]
-    assert {record["target"] for record in refused} <= {str(config), str(log), str(audit.parent), str(audit)}
+    assert {record["target"] for record in refused} <= {str(config), str(config.parent)}
+    config.write_text(f"audit: {{directory: {console.work}/inside}}\n")
+    done = console.run("touch", "ran", options=("--config", "kept/mine.yaml"))
+    assert (done.status, done.stdout, len(done.said)) == (125, b"", 1)
+    assert "it holds this product's own state" in done.said[0]
+    assert sorted(path.name for path in console.work.iterdir()) == ["elsewhere", "kept"]
 
 
 # --- Records and teardown -------------------------------------------------------------------------
@@ -736,3 +744,37 @@ def test_lookup_under_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
     )
     options = ("--sandbox", "off", "--allow", "slow.test")
     assert console.run(sys.executable, "-c", ASKS_AND_LEAVES, options=options).status == 3
+
+
+def test_directory_without_git_is_on_record(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    console.run("true")
+    assert {record["worktree"] for record in console.records("session")} == {str(console.work)}
+
+
+def test_last_line_of_a_terminal_counts_nothing(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    done = console.run("true", options=("--profile", "terminal"))
+    last = "agent-gateway: connections and pushes of a terminal are not governed, so not counted; log: "
+    assert (done.status, done.said[-1]) == (0, f"{last}{console.logs()[0]}")
+
+
+@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_RUNTIME_DIR"])
+def test_own_state_in_the_worktree_leaves_nothing_there(tmp_path: Path, variable: str) -> None:
+    console = Console(tmp_path)
+    console.environ[variable] = str(console.work / "own")
+    done = console.run("touch", "ran")
+    assert (done.status, done.stdout, len(done.said)) == (125, b"", 1)
+    assert done.said[0].startswith("agent-gateway: the current directory: ")
+    assert list(console.work.iterdir()) == []
+
+
+def test_folders_of_the_products_own_are_the_users_alone(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    console.run("true")
+    console.run("true", options=("--space", "team"))
+    made = [path for path in console.state.rglob("*") if path.is_dir()]
+    assert {"workspaces", "worktrees", "home", "spaces", "team", "repos", "audit"} <= {
+        path.name for path in made
+    }
+    assert [str(path) for path in (*made, console.state) if path.stat().st_mode & 0o077] == []

@@ -78,6 +78,18 @@ def test_what_was_ignored_stays_ignored(tmp_path: Path, way: tuple[str, ...]) ->
 
 
 @both_ways
+@pytest.mark.parametrize("names", ["", "ALRM TSTP CHLD USR2 TTOU RTMIN"])
+def test_dispositions_are_those_of_a_bare_process(tmp_path: Path, way: tuple[str, ...], names: str) -> None:
+    """All of them, those that the C library keeps for itself included."""
+    trap = "".join(f"trap '' {name}; " for name in names.split())
+    before = ("bash", "-c", f'{trap}exec "$@"', "bash")
+    look = ("grep", "-E", "^Sig(Ign|Blk|Cgt)", "/proc/self/status")
+    bare = subprocess.run((*before, *look), capture_output=True, check=True, timeout=PATIENCE).stdout
+    done = Console(tmp_path, before=before).run(*look, options=way)
+    assert (done.status, done.stdout) == (0, bare)
+
+
+@both_ways
 def test_what_was_ignored_is_not_passed_on(tmp_path: Path, way: tuple[str, ...]) -> None:
     """Not even to a command that would take it. Of waiting signals the lowest number comes first."""
     process = Console(tmp_path, before=NOHUP).start(sys.executable, "-c", TELLS, options=way)

@@ -1,6 +1,5 @@
 """Contradictions among the values of a config file and the shipped lists, and entries without effect."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -9,40 +8,11 @@ from gateway.config.github import SCHEME_PORTS
 from gateway.config.tree import Reading, line_of
 from gateway.config.values import GITHUB_API_URL, GITHUB_URL, Config
 from gateway.policy.addresses import Address, Network, carried, refused_class
+from gateway.policy.cautions import Cautions
 from gateway.policy.hosts import HostMatcher, HostPattern, literal_text, parse_literal
-
-_PROBE = "any-name-below"  # stands for the star: an entry with a star that matches it covers all it may be
-
-
-class Cover:
-    """Finds among entries one that covers all that a pattern can match. Immutable after construction."""
-
-    def __init__(self, patterns: Iterable[HostPattern], *, deny: bool = False) -> None:
-        """`deny`: the entries are a deny list, whose middle star stands for every label."""
-        entries = tuple(patterns)
-        stars = tuple(entry for entry in entries if "*" in entry.text)
-        self._same: dict[str, HostPattern] = {}
-        for entry in entries:
-            self._same.setdefault(entry.text, entry)
-        self._stars = HostMatcher(stars, storage_labels=deny)
-        self._depths = HostMatcher(entry for entry in stars if entry.text.startswith("*."))
-
-    def same(self, pattern: HostPattern) -> HostPattern | None:
-        """The first entry with this very text."""
-        return self._same.get(pattern.text)
-
-    def wider(self, pattern: HostPattern) -> HostPattern | None:
-        """An entry with a star, other than the pattern's own text, that covers all of it."""
-        text = pattern.text
-        if text.startswith("*."):
-            return self._depths.match(text.removeprefix("*."))  # *.b.c covers *.a.b.c, as it covers a.b.c
-        if "*" in text:
-            return self._depths.match(text.replace("*", _PROBE))
-        return self._stars.match(text)
-
-    def find(self, pattern: HostPattern) -> HostPattern | None:
-        """An entry with this text, or one that is wider."""
-        return self.same(pattern) or self.wider(pattern)
+from gateway.policy.list_checks import Cover as Cover
+from gateway.policy.list_checks import breadth, never
+from gateway.policy.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +64,26 @@ def _compile(config: Config, shipped: ShippedLists) -> _Lists:
     )
 
 
+def check_breadth(
+    config: Config, file: str, problems: tuple[Problem, ...], cautions: Cautions
+) -> tuple[Problem, ...]:
+    """Warnings of entries that allow more than one may think; not of those that another problem is about."""
+    told = {problem.line for problem in problems}
+    found = [(line_of(entry.rule), entry.text, breadth(entry, cautions)) for entry in config.egress.allow]
+    return tuple(
+        Problem(file, line, f"egress.allow: {text} allows more than one may think: {why}", warning=True)
+        for line, text, why in found
+        if why and line not in told
+    )
+
+
 def _check_allow(config: Config, lists: _Lists, reading: Reading) -> None:
     for entry in config.egress.allow:
+        if why := "" if entry.text in config.egress.hosts else never(entry):
+            reading.error(
+                line_of(entry.rule), f"egress.allow: {entry.text} can never match: {why}: delete it"
+            )
+            continue
         if _refused(entry, "egress.allow", lists, reading):
             continue
         first, shipped, wider = lists.own.same(entry), lists.shipped.find(entry), lists.own.wider(entry)

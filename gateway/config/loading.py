@@ -25,9 +25,10 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-from gateway.allowlists import ShippedLists
-from gateway.config.checks import Cover, check_config_values
+from gateway.allowlists import ShippedLists, load_cautions
+from gateway.config.checks import Cover, check_breadth, check_config_values
 from gateway.config.file import fault_of, read_file
+from gateway.config.rule_checks import check_against_managed
 from gateway.config.rules import read_managed_rules
 from gateway.config.schema import read_config
 from gateway.config.tree import Kind, Node, Reading, ScalarNode, TreeBuilder, TreeError, masked
@@ -76,7 +77,13 @@ def check_config(
     path: Path | None, lists: ShippedLists, clock: Callable[[], datetime] = _utc_now
 ) -> tuple[Problem, ...]:
     """Every error and warning of a file, by line; empty for one that is fine and for the defaults."""
-    return () if path is None else _read(path, lists, clock())[1]
+    if path is None:
+        return ()
+    config, problems = _read(path, lists, clock())
+    if config is None:
+        return problems
+    more = check_breadth(config, printable(str(path)), problems, load_cautions())
+    return tuple(sorted((*problems, *more), key=lambda problem: problem.line)) if more else problems
 
 
 def _read(path: Path, lists: ShippedLists, now: datetime) -> tuple[Config | None, tuple[Problem, ...]]:
@@ -89,6 +96,8 @@ def _read(path: Path, lists: ShippedLists, now: datetime) -> tuple[Config | None
     config = read_config(root, reading, now)
     check_config_values(config, lists, reading)
     managed, more = _read_managed(config, reading, now)
+    if all(problem.warning for problem in more):
+        check_against_managed(config.rules, managed, reading)
     digest = hashlib.sha256(found[0]).hexdigest()
     config = replace(config, managed_rules=managed, source=reading.file, digest=digest)
     return config, (*reading.problems, *more)

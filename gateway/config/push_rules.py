@@ -31,7 +31,7 @@ def line_of_key(section: Section, key: str) -> int:
 def read_push_constraints(section: Section, item: MappingNode, decision: Verdict) -> tuple[Constraint, ...]:
     """The constraints of the rule that stands in `item`."""
     tags = _read_truth(section, "tags")
-    refs, repositories = _read_refs(section, decision, tags), _read_repositories(section)
+    refs, repositories = _read_refs(section, decision, tags), read_repositories(section)
     kinds = _read_kinds(section)
     force = _read_truth(section, "force")
     if force:
@@ -49,7 +49,7 @@ def read_push_constraints(section: Section, item: MappingNode, decision: Verdict
     return tuple(found)
 
 
-def _read_words(section: Section, key: str, example: str) -> tuple[ScalarNode, ...]:
+def read_words(section: Section, key: str, example: str) -> tuple[ScalarNode, ...]:
     """The items of a list of texts, or one text alone; each once, and at least one."""
     node = section.node(key)
     if node is None:
@@ -72,7 +72,7 @@ def _read_words(section: Section, key: str, example: str) -> tuple[ScalarNode, .
 
 def _read_refs(section: Section, decision: Verdict, tags: bool) -> tuple[RefPattern, ...]:
     patterns: list[RefPattern] = []
-    for item in _read_words(section, "refs", '"agent/**"'):
+    for item in read_words(section, "refs", '"agent/**"'):
         try:
             pattern = parse_ref_pattern(item.text)
         except RefPatternError as error:
@@ -104,9 +104,9 @@ def _check_pattern(
             )
 
 
-def _read_repositories(section: Section) -> tuple[RepositoryPattern, ...]:
+def read_repositories(section: Section) -> tuple[RepositoryPattern, ...]:
     patterns: list[RepositoryPattern] = []
-    for item in _read_words(section, "repositories", "owner/name"):
+    for item in read_words(section, "repositories", "owner/name"):
         try:
             patterns.append(parse_repository_pattern(item.text))
         except RepositoryPatternError as error:
@@ -117,7 +117,7 @@ def _read_repositories(section: Section) -> tuple[RepositoryPattern, ...]:
 def _read_kinds(section: Section) -> frozenset[UpdateKind] | None:
     """The kinds that are named; None where the key is not set."""
     kinds: frozenset[UpdateKind] | None = None
-    for item in _read_words(section, "kind", "create"):
+    for item in read_words(section, "kind", "create"):
         if item.text not in _KINDS:
             section.reading.error(
                 item.line,

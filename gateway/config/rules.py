@@ -4,18 +4,20 @@ Reads nodes, not files. What a rule comes to among others is `gateway.policy.rul
 """
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from gateway.config.action_rules import CONSTRAINTS, read_action_constraints
 from gateway.config.push_rules import PUSH_CONSTRAINTS, line_of_key, read_push_constraints
+from gateway.config.rule_checks import check_rules
 from gateway.config.section import Section
-from gateway.config.tree import MappingNode, Node, Reading, ScalarNode, line_of, shown
+from gateway.config.tree import MappingNode, Node, Reading, ScalarNode, shown
 from gateway.policy.actions import Action
 from gateway.policy.decision import Verdict
-from gateway.policy.push import MAX_NOTE, Refs, Repositories
+from gateway.policy.reasons import MAX_NOTE
 from gateway.policy.rules import Constraint, Enforcement, Rule, Scope
 
 # Rules of one file. Every ref of a push is held against each of them; a list of more is better written with globs.
@@ -56,8 +58,6 @@ class ManagedKeys:
     rules: str
 
 
-# Constraint keys of an action; an action that is not here has no rules in this version.
-_CONSTRAINTS: Final[Mapping[Action, tuple[str, ...]]] = {Action.PUSH: PUSH_CONSTRAINTS}
 _EVERY_CONSTRAINT: Final = (*PUSH_CONSTRAINTS, "hosts", "paths", "commands")
 
 
@@ -79,7 +79,7 @@ def read_rules(
         )
     found = (_read_rule(item, reading, now, workspaces, managed) for item in items[:MAX_RULES])
     rules = tuple(rule for rule in found if rule is not None)
-    _check_pairs(rules, reading)
+    check_rules(rules, reading, managed=managed)
     return rules
 
 
@@ -104,24 +104,25 @@ def _read_rule(
     decision = _required(section, item, "decision", Verdict.DENY)
     if action is None or decision is None:
         return None
-    if action not in _CONSTRAINTS:
-        reading.error(
-            line_of_key(section, "action"),
-            f"rules: action {action}: not available in this version: its rules are about "
-            f"{', '.join(_CONSTRAINTS)}",
-        )
-        return None
     _refuse_constraints(section, action)
     return Rule(
         action=action,
         decision=decision,
         place=reading.rule(item.line),
         scope=_read_scope(section, workspaces),
-        constraints=read_push_constraints(section, item, decision),
+        constraints=_read_constraints(section, item, action, decision),
         expires=_read_expires(section, now),
         enforcement=_read_enforcement(section, decision, managed),
         note=_read_note(section),
     )
+
+
+def _read_constraints(
+    section: Section, item: MappingNode, action: Action, decision: Verdict
+) -> tuple[Constraint, ...]:
+    if action is Action.PUSH:
+        return read_push_constraints(section, item, decision)
+    return read_action_constraints(section)
 
 
 def _required[E: StrEnum](section: Section, item: MappingNode, key: str, default: E) -> E | None:
@@ -136,11 +137,11 @@ def _required[E: StrEnum](section: Section, item: MappingNode, key: str, default
 
 def _refuse_constraints(section: Section, action: Action) -> None:
     for key in _EVERY_CONSTRAINT:
-        if key not in _CONSTRAINTS[action] and section.node(key) is not None:
+        if key not in CONSTRAINTS[action] and section.node(key) is not None:
             section.reading.error(
                 line_of_key(section, key),
                 f"rules.{key} says nothing about action {action}: the constraints are "
-                f"{', '.join(_CONSTRAINTS[action])}",
+                f"{', '.join(CONSTRAINTS[action])}",
             )
 
 
@@ -218,28 +219,3 @@ def _read_note(section: Section) -> str:
             item.line, f"rules.note has more than {MAX_NOTE} characters: write a short line"
         )
     return item.text
-
-
-def _check_pairs(rules: Iterable[Rule], reading: Reading) -> None:
-    """Rules for the very same: only one of them counts. One that expires may stand over one that does not."""
-    seen: dict[object, Rule] = {}
-    for rule in rules:
-        if rule.expires is not None:
-            continue
-        key = (rule.action, rule.scope, frozenset(map(_essence, rule.constraints)))
-        first = seen.setdefault(key, rule)
-        if first is not rule:
-            what = "the same" if first.decision is rule.decision else "another decision"
-            reading.warn(
-                line_of(rule.place),
-                f"rules: {first.place} has {what} for the very same: the more restrictive counts, delete one",
-            )
-
-
-def _essence(constraint: Constraint) -> object:
-    """A constraint without the order of its entries."""
-    match constraint:
-        case Refs() | Repositories():
-            return type(constraint), frozenset(constraint.patterns)
-        case _:
-            return constraint

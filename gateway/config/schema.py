@@ -33,7 +33,6 @@ from gateway.policy.repositories import RepositoryError, RepositoryName, parse_r
 # for every name of a mapping.
 UNAVAILABLE: tuple[tuple[str, str], ...] = (
     ("worktree", "this version offers in-place: write worktree: in-place"),
-    ("approvals.command", "write null"),
     ("operator.listen", "write null"),
 )
 
@@ -218,17 +217,20 @@ def _read_approvals(section: Section) -> ApprovalsConfig:
 
 
 def _read_command(section: Section) -> tuple[str, ...] | None:
-    """A program alone, or a list of it and its arguments; null for none."""
+    """A program alone, or a list of it and its arguments; null for none. A relative path would lead into the directory
+    that the agent works in."""
     if not isinstance(section.node("command"), SequenceNode):
-        item = section.text("command", "[PROGRAM, ARGUMENT]", nullable=True)
-        return None if item is None else (item.text,)
-    words = tuple(item.text for item in section.texts("command", "PROGRAM"))
-    if not words:
+        path = section.path("command")
+        return None if path is None else (str(path),)
+    items = section.texts("command", "/path/to/PROGRAM")
+    if not items:
         node = section.node("command")
         section.reading.error(
             node.line if node else 0, "approvals.command is an empty list: write null for none"
         )
-    return words or None
+        return None
+    path = section.absolute(items[0], "command")
+    return None if path is None else (str(path), *(item.text for item in items[1:]))
 
 
 def _read_audit(section: Section) -> AuditConfig:

@@ -7,7 +7,7 @@ comes back as None, or as a fault in words.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -27,10 +27,19 @@ _MOST_FILES: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where the App is installed."""
+    """Where the App is installed, and what its owner has granted it there."""
 
     id: int
     suspended: bool
+    permissions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The App as GitHub knows it. `ahead`: seconds that our clock is ahead of GitHub's; None where it does not say."""
+
+    permissions: Mapping[str, str]
+    ahead: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,13 @@ def read_installation(answer: Answer) -> Installation | None:
     number = _id(fields.get("id"))
     if number is None:
         return None
-    return Installation(number, suspended=fields.get("suspended_at") is not None)
+    granted = _permissions(fields.get("permissions")) or {}
+    return Installation(number, fields.get("suspended_at") is not None, granted)
+
+
+def read_app_permissions(answer: Answer) -> Mapping[str, str] | None:
+    """From `GET /app`: what the App asks of whoever installs it."""
+    return _permissions(_object(answer).get("permissions"))
 
 
 def read_repository(answer: Answer, installation: int) -> Repository | None:

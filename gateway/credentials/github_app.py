@@ -15,9 +15,12 @@ import httpx
 
 from gateway.credentials.answers import (
     GoneNames,
+    Installation,
+    Standing,
     Unwanted,
     Wanted,
     is_object,
+    read_app_permissions,
     read_comparison,
     read_gone_names,
     read_installation,
@@ -36,6 +39,7 @@ __all__ = ["MAX_REPOSITORIES", "GitHubApp", "GitHubError", "OutOfReachError", "U
 MAX_REPOSITORIES: Final = 100
 # Seconds between GitHub's clock and ours from which on it may refuse our proofs: they start a minute before ours.
 _SKEW: Final = 60
+_NOT_THE_API: Final = "what answers at github.api_url is not GitHub's API: check github.api_url"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # First page first: GitHub promises the status there. Its list of changed files can be too long for us, though, and
@@ -79,12 +83,13 @@ class GitHubApp:
 
     async def find(self, name: RepositoryName) -> int:
         """The id of the installation that reaches the repository. GitHubError says what to do when there is none."""
+        return (await self.installation(name)).id
+
+    async def installation(self, name: RepositoryName) -> Installation:
+        """The installation itself, which is not suspended."""
         answer = await self._ask("GET", f"/repos/{name}/installation")
         if answer.status in {404, *_REDIRECTS} and not is_object(answer):
-            raise GitHubError(
-                "what answers at github.api_url is not GitHub's API: check github.api_url",
-                status=answer.status,
-            )
+            raise GitHubError(_NOT_THE_API, status=answer.status)
         if answer.status in _REDIRECTS:
             raise GitHubError(
                 f"{name} has another name or owner on GitHub by now: write the new one into the git remote, and into "
@@ -104,7 +109,19 @@ class GitHubApp:
             raise _unreadable(answer)
         if installation.suspended:
             raise GitHubError(_suspended(name.owner), status=answer.status)
-        return installation.id
+        return installation
+
+    async def standing(self) -> Standing:
+        """Whether GitHub takes us for the App, and what it knows of it. GitHubError says why it does not."""
+        answer = await self._ask("GET", "/app")
+        permissions = read_app_permissions(answer) if answer.status == 200 else None
+        if answer.status in {404, *_REDIRECTS} and not is_object(answer):
+            raise GitHubError(_NOT_THE_API, status=answer.status)
+        if answer.status != 200:
+            raise _unexpected(answer)
+        if permissions is None:
+            raise _unreadable(answer)
+        return Standing(permissions, _ahead(answer, self._clock()))
 
     async def mint(
         self,

@@ -11,19 +11,11 @@ from typing import Final
 
 from gateway.policy.actions import LABELS, Action
 from gateway.policy.decision import Decision, Verdict
-from gateway.policy.refs import TAGS, RefPattern, is_ref_name, short_name, special_ref
+from gateway.policy.marks import Mark
+from gateway.policy.reasons import MAX_SHOWN, VERBS, because, cut, decided
+from gateway.policy.refs import TAGS, RefPattern, is_ref_name, name_anchor, name_text, short_name, special_ref
 from gateway.policy.repositories import RepositoryName, RepositoryPattern
-from gateway.policy.rules import (
-    DEFAULT,
-    OVERRIDABLE,
-    Enforcement,
-    Request,
-    RuleSet,
-    Ruling,
-    Subject,
-    decide_action,
-)
-from gateway.policy.wording import printable
+from gateway.policy.rules import OVERRIDABLE, Request, RuleSet, Ruling, Subject, decide_action
 
 __all__ = [
     "OVERRIDABLE",
@@ -38,11 +30,6 @@ __all__ = [
 ]
 
 BUILT_IN: Final = "built-in"
-# Characters. A refusal is one line of git's output, with the ref's name before it; a note is a remark, not a text.
-MAX_REASON: Final = 300
-MAX_NOTE: Final = 80
-_MAX_SHOWN: Final = 60
-_MAX_PLACE: Final = 40
 # Patterns that a refusal tries and names.
 _TRIED: Final = 4
 _NAMED: Final = 3
@@ -59,14 +46,6 @@ class UpdateKind(StrEnum):
     TAG_MOVE = "tag-move"
 
 
-_VERBS: Final = MappingProxyType(
-    {
-        Verdict.ALLOW: "is allowed for",
-        Verdict.ASK: "needs an approval for",
-        Verdict.DENY: "is denied for",
-    }
-)
-_WOULD: Final = MappingProxyType({Verdict.ALLOW: "allow", Verdict.ASK: "ask about", Verdict.DENY: "deny"})
 _KINDS: Final = MappingProxyType(
     {
         UpdateKind.CREATE: " (new)",
@@ -94,12 +73,37 @@ class PushRequest:
         """What rules call it."""
         return Action.PUSH
 
+    @property
+    def anchors(self) -> tuple[str]:
+        """How its name begins."""
+        return (name_anchor(short_name(self.ref)),)
+
+    @property
+    def text(self) -> str:
+        """Its name and the repository's."""
+        return f"{name_text(short_name(self.ref))}\0{'/'.join(self.repository.key)}"
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """It says all of it."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Refs:
     """Only these refs."""
 
     patterns: tuple[RefPattern, ...]
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """How the names begin, where a pattern says so, and the longest part of them."""
+        return tuple(pattern.mark for pattern in self.patterns)
+
+    @property
+    def fact(self) -> str:
+        """A push says all of it."""
+        return ""
 
     def fit(self, request: Request, *, wide: bool) -> int | None:
         """Exactly for an allow; widely, in any case and form of the letters, for a denial or a question."""
@@ -115,6 +119,16 @@ class Repositories:
 
     patterns: tuple[RepositoryPattern, ...]
 
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """The longest part of each."""
+        return tuple(pattern.mark for pattern in self.patterns)
+
+    @property
+    def fact(self) -> str:
+        """A push says all of it."""
+        return ""
+
     def fit(self, request: Request, *, wide: bool) -> int | None:
         """The same for every verdict: GitHub takes all spellings for one repository."""
         return _fits(
@@ -129,6 +143,16 @@ class Kinds:
 
     kinds: frozenset[UpdateKind]
 
+    @property
+    def marks(self) -> None:
+        """It says nothing about names."""
+        return None
+
+    @property
+    def fact(self) -> str:
+        """A push says all of it."""
+        return ""
+
     def fit(self, request: Request, *, wide: bool) -> int | None:
         """The same for every verdict."""
         return _fits(isinstance(request, PushRequest) and request.kind in self.kinds)
@@ -138,14 +162,24 @@ class Kinds:
 class Tags:
     """Only tags."""
 
+    @property
+    def marks(self) -> None:
+        """It says nothing about names."""
+        return None
+
+    @property
+    def fact(self) -> str:
+        """A push says all of it."""
+        return ""
+
     def fit(self, request: Request, *, wide: bool) -> int | None:
         """The same for every verdict."""
         return _fits(isinstance(request, PushRequest) and request.ref.startswith(TAGS))
 
 
 def _fits(holds: bool) -> int | None:
-    """Constraints of a push are all equally close."""
-    return 1 if holds else None
+    """Constraints of a push have no degrees."""
+    return 0 if holds else None
 
 
 def decide_push(rules: RuleSet, subject: Subject, request: PushRequest) -> Decision:
@@ -158,34 +192,17 @@ def decide_push(rules: RuleSet, subject: Subject, request: PushRequest) -> Decis
         return _decision(Ruling(Verdict.DENY, BUILT_IN), request, f": {special}")
     ruling = decide_action(rules, subject, request)
     if ruling.verdict is Verdict.ALLOW:
-        return _decision(ruling, request, _because(ruling, subject))
+        return _decision(ruling, request, because(ruling, subject))
     return _decision(
         ruling,
         request,
-        _because(ruling, subject) + _allowed(rules, subject, request.repository, request.kind),
+        because(ruling, subject) + _allowed(rules, subject, request.repository, request.kind),
     )
 
 
-def _decision(ruling: Ruling, request: PushRequest, because: str) -> Decision:
-    soft = ruling.rule is not None and ruling.rule.enforcement is Enforcement.SOFT
-    text = (
-        f"{LABELS[Action.PUSH]} {_VERBS[ruling.verdict]} {_shown(request.ref)}{_KINDS[request.kind]}{because}"
-    )
-    code = OVERRIDABLE if soft and ruling.verdict is Verdict.DENY else ""
-    return Decision(ruling.verdict, ruling.place, _cut(printable(text), MAX_REASON), code)
-
-
-def _because(ruling: Ruling, subject: Subject) -> str:
-    """Which rule decided and what it says, or why there is none."""
-    rule = ruling.rule
-    if rule is None and ruling.place == DEFAULT:
-        return ": no rule decides about it"
-    if rule is None:
-        return f": this session is in mode {subject.mode}, which changes nothing"
-    place, note = _cut(rule.place, _MAX_PLACE), f" ({_cut(rule.note, MAX_NOTE)})" if rule.note else ""
-    if rule.advises:
-        return f": {place} would {_WOULD[rule.decision]} it, but only advises{note}"
-    return f" by {place}{note}"
+def _decision(ruling: Ruling, request: PushRequest, why: str) -> Decision:
+    shown = f"{_shown(request.ref)}{_KINDS[request.kind]}"
+    return decided(ruling, f"{LABELS[Action.PUSH]} {VERBS[ruling.verdict]} {shown}{why}")
 
 
 @lru_cache(_REMEMBERED)
@@ -202,7 +219,7 @@ def _allowed(rules: RuleSet, subject: Subject, repository: RepositoryName, kind:
             for constraint in rule.constraints
             if isinstance(constraint, Refs)
             for pattern in constraint.patterns
-            if len(pattern.text) <= _MAX_SHOWN
+            if len(pattern.text) <= MAX_SHOWN
         },
         key=lambda pattern: (len(pattern.text), pattern.text),
     )
@@ -228,9 +245,5 @@ def _shown(ref: str) -> str:
     """The ref as rules call it. Other letters than ASCII's are spelt out: many look like others."""
     name = short_name(ref)
     if name.isascii():
-        return _cut(name, _MAX_SHOWN)
-    return _cut(name.encode("unicode_escape", "surrogatepass").decode(), _MAX_SHOWN) + " (not ASCII)"
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
+        return cut(name)
+    return cut(name.encode("unicode_escape", "surrogatepass").decode()) + " (not ASCII)"

@@ -9,6 +9,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
 
+from gateway.policy.marks import Mark, longest
 from gateway.policy.masking import mask
 
 HEADS: Final = "refs/heads/"
@@ -79,6 +80,17 @@ def special_ref(ref: str) -> str | None:
     return next((why for start, why in _SPECIAL if f"{folded}/".startswith(start)), None)
 
 
+def name_anchor(name: str) -> str:
+    """How a name begins, as people and rules call it: its first segment, in full names the first two; caseless."""
+    steps = caseless(name).split("/", 2)
+    return "/".join(steps[:2]) if steps[0] == "refs" else steps[0]
+
+
+def name_text(name: str) -> str:
+    """Where the parts of patterns are looked for in a name: what is ASCII in it, and in its caseless form."""
+    return name.lower() if name.isascii() else f"{caseless(name)}\0{name.lower()}"
+
+
 def caseless(text: str) -> str:
     """The text without differences of case and of form (as in compatibility caseless matching, Unicode 3.13)."""
     if text.isascii():
@@ -118,6 +130,16 @@ class RefPattern:
         if name.startswith("refs/") and ref.startswith(HEADS):
             return False  # a branch that is called like another ref
         return (ref.isascii() or not self.text.isascii()) and _match(self._exact, name)
+
+    @property
+    def mark(self) -> Mark:
+        """How every name begins that it matches, in every reading (`name_anchor`), where stars do not leave it open;
+        and the longest part of it."""
+        steps = self.text.split("/")
+        begins = steps[: 2 if steps[0] == "refs" else 1]
+        anchor = "" if any("*" in step for step in begins) else name_anchor(self.text)
+        pieces = (piece for step in steps for piece in step.split("*"))
+        return Mark(anchor, caseless(longest(pieces)) if self.text.isascii() else "")
 
     @property
     def sample(self) -> str:

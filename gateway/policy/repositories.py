@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
+from gateway.policy.marks import Mark, longest
+
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
 _DOTS = frozenset({".", ".."})
@@ -70,6 +72,11 @@ class RepositoryPattern:
     def matches(self, repository: RepositoryName) -> bool:
         """Whether the repository is one of them, whatever case either is written in."""
         return self._glob.fullmatch("/".join(repository.key)) is not None
+
+    @property
+    def mark(self) -> Mark:
+        """What stands in every repository's name that it matches, in lower case."""
+        return Mark(fragment=longest(self.text.lower().split("*")))
 
 
 def parse_repository_pattern(text: str) -> RepositoryPattern:

@@ -1,131 +1,44 @@
-"""Rules of operators, and which one decides: scopes, constraints, managed rules, expiry. Knows no single action.
+"""Which of an operator's rules decides: scopes, constraints, managed rules, expiry. Knows no single action.
 
 An action brings its request and its constraints; this module asks a constraint only whether it fits. The order of
 rules never matters.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from enum import IntEnum, StrEnum
-from typing import Final, Protocol
+from enum import IntEnum
+from typing import Final
 
-from gateway.policy.actions import Action, default_verdict
+from gateway.policy.actions import default_verdict
 from gateway.policy.decision import Verdict
-from gateway.policy.modes import READ_ONLY, Mode
+from gateway.policy.modes import READ_ONLY
+from gateway.policy.prepared_rules import RuleSet
+from gateway.policy.rule import Constraint, Enforcement, Request, Rule, Scope, Subject
+
+__all__ = [
+    "DEFAULT",
+    "OVERRIDABLE",
+    "PRESET",
+    "Constraint",
+    "Enforcement",
+    "Request",
+    "Rule",
+    "RuleSet",
+    "Ruling",
+    "Scope",
+    "Subject",
+    "decide_action",
+    "find_undecided",
+    "is_stricter",
+    "most_restrictive",
+]
 
 # Where a verdict stands that is no rule's.
 DEFAULT: Final = "default"
 PRESET: Final = "preset"
 # The code of a denial that an approver may override with a reason (enforcement: soft). Without one it is a denial.
 OVERRIDABLE: Final = "overridable"
-
-
 _STRICTNESS: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
-
-
-class Enforcement(StrEnum):
-    """How a denial holds: to the end, unless an approver overrides it, or not at all (but it is recorded)."""
-
-    HARD = "hard"
-    SOFT = "soft"
-    ADVISORY = "advisory"
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """On whose behalf something is asked, and when (aware). An empty text is nobody's name."""
-
-    workspace: str
-    agent: str
-    space: str
-    mode: Mode
-    now: datetime
-
-
-class Request(Protocol):
-    """What is attempted: a value of the action's own kind."""
-
-    @property
-    def action(self) -> Action: ...
-
-
-class Constraint(Protocol):
-    """One condition of a rule."""
-
-    def fit(self, request: Request, *, wide: bool) -> int | None:
-        """How closely it fits, from 1 on (of two rules in one scope the closer one decides); None: not at all.
-
-        `wide`: read as a refusal must be read, so that another spelling of the same thing does not slip by.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Whom a rule is for; an empty text stands for everybody."""
-
-    workspace: str = ""
-    agent: str = ""
-    space: str = ""
-
-    @property
-    def rank(self) -> int:
-        """How narrow it is: space, agent, workspace, none. Of several, the narrowest counts."""
-        return 3 if self.space else 2 if self.agent else 1 if self.workspace else 0
-
-    def covers(self, subject: Subject) -> bool:
-        """Whether the subject is one of them."""
-        pairs = (
-            (self.workspace, subject.workspace),
-            (self.agent, subject.agent),
-            (self.space, subject.space),
-        )
-        return all(wanted in ("", found) for wanted, found in pairs)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule. `place` says where it stands ("config.yaml:7"); all of its constraints must fit.
-
-    From `expires` (aware) on it does not exist. `note` is a line for whoever meets the rule.
-    """
-
-    action: Action
-    decision: Verdict
-    place: str
-    scope: Scope = Scope()
-    constraints: tuple[Constraint, ...] = ()
-    expires: datetime | None = None
-    enforcement: Enforcement = Enforcement.HARD
-    note: str = ""
-
-    @property
-    def advises(self) -> bool:
-        """Whether it keeps nobody from anything."""
-        return self.enforcement is Enforcement.ADVISORY
-
-    def concerns(self, subject: Subject) -> bool:
-        """Whether it is for this subject, and still exists."""
-        return self.scope.covers(subject) and (self.expires is None or subject.now < self.expires)
-
-    def fit(self, request: Request, *, wide: bool) -> int | None:
-        """How closely it fits: 0 without a constraint, None where one does not fit. An allow is never read widely."""
-        closeness = 0
-        for constraint in self.constraints:
-            found = constraint.fit(request, wide=wide and self.decision is not Verdict.ALLOW)
-            if found is None:
-                return None
-            closeness = max(closeness, found)
-        return closeness
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """The rules of an installation. `managed` ones can only tighten what the others decide."""
-
-    managed: tuple[Rule, ...] = ()
-    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +65,11 @@ def most_restrictive(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=_STRICTNESS.index, default=Verdict.DENY)
 
 
+def is_stricter(one: Verdict, other: Verdict) -> bool:
+    """Whether a verdict is more restrictive than another."""
+    return _STRICTNESS.index(one) > _STRICTNESS.index(other)
+
+
 def decide_action(rules: RuleSet, subject: Subject, request: Request) -> Ruling:
     """What the rules say to a request: the most restrictive of the rest's decision and of every managed rule that fits.
 
@@ -162,35 +80,78 @@ def decide_action(rules: RuleSet, subject: Subject, request: Request) -> Ruling:
     default = default_verdict(request.action, subject.mode)
     if subject.mode in READ_ONLY and default is Verdict.DENY:
         return Ruling(default, f"{PRESET}:{subject.mode}")
-    own, managed = _concerning(rules.rules, subject, request), _concerning(rules.managed, subject, request)
-    enforced = [rule for rule in own if not rule.advises]
+    own, managed = rules.prepared(subject).find(request, subject.now)
+    # What does not fit widely does not fit at all.
+    fitting = [(rule, found) for rule in own if (found := rule.fit(request, wide=True)) is not None]
+    enforced = [(rule, found) for rule, found in fitting if not rule.advises]
     fallback = Ruling(default, DEFAULT)
-    answers = [_decide(enforced, request, wide) or fallback for wide in (False, True)]
+    written = _as_written(enforced, request)
+    answers = [_nearest(written) or fallback]
+    if written != enforced:
+        answers.append(_nearest(enforced) or fallback)
     # What would decide if advice were more than that; only then does the advice count as given.
-    trial = _decide(own, request, wide=False) if len(own) > len(enforced) else None
+    trial = _nearest(_as_written(fitting, request)) if len(fitting) > len(enforced) else None
     if trial is not None and trial.rule is not None and trial.rule.advises:
         spoken = any(answer.rule is not None for answer in answers)
         answers = [*answers, _ruling(trial.rule)] if spoken else [_ruling(trial.rule)]
     answers += [_ruling(rule) for rule in managed if rule.fit(request, wide=True) is not None]
-    return max(answers, key=_restrictiveness)
+    return max(answers, key=_restrictiveness) if len(answers) > 1 else answers[0]
 
 
-def _concerning(rules: Iterable[Rule], subject: Subject, request: Request) -> list[Rule]:
-    return [rule for rule in rules if rule.action is request.action and rule.concerns(subject)]
+def find_undecided(rules: RuleSet, subject: Subject, request: Request) -> Iterator[tuple[Rule, str]]:
+    """The denials and questions that would decide if what the request leaves open were what they mean, each with what
+    that is. A narrower rule that fits decides whatever it is."""
+    prepared = rules.prepared(subject)
+    restricting = prepared.restricting(request, subject.now)
+    if not restricting:
+        return
+    own, _ = prepared.find(request, subject.now)
+    spoken = [rule for rule in own if not rule.advises and rule.fit(request, wide=False) is not None]
+    outweighed = max((rule.scope.rank for rule in spoken), default=0)
+    for rule, rank in restricting:
+        if rank >= outweighed and (fact := rule.lacks(request)):
+            yield rule, fact
 
 
-def _decide(rules: Iterable[Rule], request: Request, wide: bool) -> Ruling | None:
-    """The narrowest scope with a rule that fits, in it the closest fit, of those the most restrictive, as written."""
-    fitting = [(rule, found) for rule in rules if (found := rule.fit(request, wide=wide)) is not None]
-    if not fitting:
-        return None
-    nearest = max((rule.scope.rank, closeness) for rule, closeness in fitting)
-    best = (
-        Ruling(rule.decision, rule.place, rule)
-        for rule, closeness in fitting
-        if (rule.scope.rank, closeness) == nearest
+def _as_written(fitting: Iterable[tuple[Rule, int]], request: Request) -> list[tuple[Rule, int]]:
+    """Those that also fit as they are written, with how closely. An allow is never read in another way."""
+    found = (
+        (rule, wide if rule.decision is Verdict.ALLOW else rule.fit(request, wide=False))
+        for rule, wide in fitting
     )
-    return max(best, key=_restrictiveness)
+    return [(rule, closeness) for rule, closeness in found if closeness is not None]
+
+
+def _nearest(fitting: list[tuple[Rule, int]]) -> Ruling | None:
+    """The narrowest scope with a rule that fits, in it the closest fits, of those the most restrictive, as written."""
+    if len(fitting) < 2:
+        return _as_meant(fitting[0][0]) if fitting else None
+    narrowest = max(rule.scope.rank for rule, _ in fitting)
+    closest = _closest([(rule, found) for rule, found in fitting if rule.scope.rank == narrowest])
+    return max(map(_as_meant, closest), key=_restrictiveness)
+
+
+def _closest(fitting: list[tuple[Rule, int]]) -> list[Rule]:
+    """Those with a constraint, if there are any; without those that another one of the same kinds, or of more, is
+    closer than. Different kinds cannot be held against each other."""
+    constrained = [(rule, closeness) for rule, closeness in fitting if rule.constraints]
+    if not constrained:
+        return [rule for rule, _ in fitting]
+    if not any(closeness for _, closeness in constrained):
+        return [rule for rule, _ in constrained]
+    furthest: dict[frozenset[type[Constraint]], int] = {}
+    for rule, closeness in constrained:
+        furthest[rule.kinds] = max(closeness, furthest.get(rule.kinds, 0))
+    return [
+        rule
+        for rule, closeness in constrained
+        if not any(0 < closeness < other and rule.kinds <= kinds for kinds, other in furthest.items())
+    ]
+
+
+def _as_meant(rule: Rule) -> Ruling:
+    """What a rule says, be it advice."""
+    return Ruling(rule.decision, rule.place, rule)
 
 
 def _ruling(rule: Rule) -> Ruling:

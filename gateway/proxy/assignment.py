@@ -38,6 +38,7 @@ class Assignment:
     audit_directory: Path
     max_bytes: int
     keep_days: int
+    state: Path | None = None
 
     def pack(self) -> bytes:
         """The assignment as bytes, for a process that trusts the sender wholly."""

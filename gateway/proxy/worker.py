@@ -30,7 +30,13 @@ async def serve(assignment: Assignment, control: socket.socket) -> Counts:
     """Serves the session until the other end of `control` says that it is over."""
     loop = asyncio.get_running_loop()
     control.setblocking(False)
-    log = AuditLog(assignment.audit_directory, max_bytes=assignment.max_bytes, keep_days=assignment.keep_days)
+    log = AuditLog(
+        assignment.audit_directory,
+        max_bytes=assignment.max_bytes,
+        keep_days=assignment.keep_days,
+        state=assignment.state,
+    )
+    log.prepare()
     door = Authorizer(log, time.monotonic)
     shares = Shares(assignment.shares, assignment.row, assignment.rows)
     session_id = assignment.session.id

@@ -113,6 +113,7 @@ class Workers:
             audit_directory=log.directory,
             max_bytes=log.max_bytes,
             keep_days=log.keep_days,
+            state=log.state,
         )
 
     def _start(self, row: int, assignment: Assignment) -> None:

@@ -13,6 +13,7 @@ from gateway.credentials.github_app import GitHubApp
 from gateway.credentials.rest import GitHubError
 from gateway.credentials.token import Repository, Token
 from gateway.errors import AuditError
+from gateway.policy.modes import READ_ONLY, Mode
 from gateway.policy.repositories import RepositoryName
 from gateway.push.capabilities import ObjectFormat
 from gateway.push.upstream import Upstream, UpstreamError
@@ -61,8 +62,10 @@ class RepositoryAccess:
         upstream: Upstream,
         *,
         network: bool = True,
+        mode: Mode = Mode.CHAT,
     ) -> None:
         self._network = network
+        self._mode = mode
         self._linked = frozenset(linked)
         self._workspace = workspace
         self._app = app
@@ -76,6 +79,11 @@ class RepositoryAccess:
         """The repository of that name. PushRefused where a session may not push there, or nothing is known of it."""
         if not self._network:
             raise PushRefused(PushCode.NETWORK_OFF, _NETWORK_OFF, denied=True)
+        if self._app is None and self._mode in READ_ONLY:
+            # The better reason: an App would change nothing.
+            raise PushRefused(
+                PushCode.DENIED, f"the mode {self._mode} only reads, so nothing is pushed", denied=True
+            )
         if self._app is None:
             raise PushRefused(PushCode.NO_APP, _NO_APP, denied=True)
         if name not in self._linked:

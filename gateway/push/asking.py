@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.approvals import NOBODY, Answer, Question
-from gateway.push.commands import PushCommands
+from gateway.policy.push import PushRequest
+from gateway.policy.remembering import remembered_push
+from gateway.policy.repositories import RepositoryName
+from gateway.policy.rules import OVERRIDABLE, Rule
+from gateway.push.commands import Command, PushCommands
 from gateway.push.content import Content
 from gateway.push.context import PushContext
 from gateway.push.inbound import ClientGone, Inbound
@@ -28,7 +32,7 @@ _NAMED: Final = 3
 
 async def ask_about(
     context: PushContext,
-    repository: str,
+    repository: RepositoryName,
     push: PushCommands,
     refs: Sequence[RefVerdict],
     subjects: Sequence[tuple[str, str]],
@@ -38,8 +42,10 @@ async def ask_about(
 ) -> Answer:
     """A person's answer about these refs. ClientGone withdraws the question; what `Content.hold` raises does too."""
     approvals = context.door.approvals
-    summary, details = _question(repository, push, refs, subjects)
-    question = approvals.question(context.session, "push", summary, details)
+    summary, details = _question(str(repository), push, refs, subjects)
+    override = any(ref.decision is not None and ref.decision.code == OVERRIDABLE for ref in refs)
+    rules = tuple(filter(None, (_rule(repository, ref) for ref in refs)))
+    question = approvals.question(context.session, "push", summary, details, rules=rules, override=override)
     if not talk.possible and approvals.attended:
         return Answer(False, _CANNOT_WAIT)
     if not approvals.attended:
@@ -71,6 +77,14 @@ async def _tell(context: PushContext, question: Question, talk: Talk) -> None:
         minutes = max(1, math.ceil((question.deadline - context.clock()) / 60))
         await talk.say(f"waiting for approval {question.id} ({minutes} min left)")
         await context.sleep(_REMIND)
+
+
+def _rule(repository: RepositoryName, ref: RefVerdict) -> Rule | None:
+    """What a remembered yes to one ref allows; nothing where the rules deny it: that is overridden once."""
+    command, decision = ref.command, ref.decision
+    if not isinstance(command, Command) or decision is None or decision.code == OVERRIDABLE:
+        return None
+    return remembered_push(PushRequest(repository, command.ref, ref.kind))
 
 
 def _question(

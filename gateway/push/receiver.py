@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.policy.decision import Decision, Verdict
-from gateway.policy.push import PushRequest, UpdateKind
+from gateway.policy.push import OVERRIDABLE, PushRequest, UpdateKind
 from gateway.policy.repositories import RepositoryName
 from gateway.push.access import Comparison, PushRefused, Readable
 from gateway.push.ancestry import certain_kind
@@ -163,7 +163,7 @@ class Reception:
         if self._context.door.attended and talk.possible:
             await self._find_kinds(content, finder)
         answer = await ask_about(
-            self._context, str(self._name), push, asked, finder.subjects, content, self._inbound, talk
+            self._context, self._name, push, asked, finder.subjects, content, self._inbound, talk
         )
         for ref in asked:
             before = ref.decision
@@ -181,6 +181,8 @@ class Reception:
             if not isinstance(ref.command, Command) or ref.verdict is not Verdict.ALLOW:
                 continue
             for now in self._judge(ref.command, tuple(ref.possible)):
+                if now.code == OVERRIDABLE and ref.approved:
+                    continue  # a person has overridden it, whether they are still there or not
                 if now.verdict is Verdict.DENY:
                     ref.settle(now)
                 elif now.verdict is Verdict.ASK and not ref.approved:

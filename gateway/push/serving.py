@@ -71,7 +71,13 @@ class PushGateway:
     ) -> None:
         upstream = Upstream(client, github_url, sleep)
         access = RepositoryAccess(
-            linked, session.workspace, app, credentials, upstream, network=session.egress.network
+            linked,
+            session.workspace,
+            app,
+            credentials,
+            upstream,
+            network=session.egress.network,
+            mode=session.mode,
         )
         self._context = PushContext(
             session,

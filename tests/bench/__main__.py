@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.filenames import FILENAME_FIGURES, measure_filenames
+from tests.bench.guardrails import GUARDRAIL_FIGURES, measure_guardrails
 from tests.bench.launcher import LAUNCHER_FIGURES, measure_launcher
 from tests.bench.measures import (
     INTERLEAVED,
@@ -27,13 +28,25 @@ from tests.bench.measures import (
 from tests.bench.micro import measure_matcher, measure_session
 from tests.bench.pushes import PUSH_FIGURES, measure_pushes
 from tests.bench.report import render
+from tests.bench.review import REVIEW_FIGURES, measure_review
 from tests.bench.subjects import Stage, Subject, origin
 from tests.bench.toolchain import Unavailable, build, client_hello
 
 FULL = Scale(rounds=15, seconds=0.3, warm_seconds=2.0, repeats=3, body_bytes=5_000_000_000, pairs=7)
 QUICK = Scale(rounds=5, seconds=0.2, warm_seconds=0.6, repeats=1, body_bytes=5_000_000_000, pairs=3)
 
-SINGLE = ("idle", "body", "cold", "pushes", "launcher", "filenames", "session", "matcher")
+SINGLE = (
+    "idle",
+    "body",
+    "cold",
+    "pushes",
+    "launcher",
+    "filenames",
+    "session",
+    "matcher",
+    "review",
+    "guardrails",
+)
 FIGURES = (*(figure.name for figure in INTERLEAVED), *SINGLE)
 
 DESCRIPTORS = 8192
@@ -67,7 +80,13 @@ def parse_arguments() -> tuple[Scale, tuple[str, ...]]:
     rounds = chosen.rounds or base.rounds
     scale = replace(base, rounds=rounds)
     figures = tuple(chosen.only or FIGURES)
-    parts = {"pushes": PUSH_FIGURES, "launcher": LAUNCHER_FIGURES, "filenames": FILENAME_FIGURES}
+    parts = {
+        "pushes": PUSH_FIGURES,
+        "launcher": LAUNCHER_FIGURES,
+        "filenames": FILENAME_FIGURES,
+        "review": REVIEW_FIGURES,
+        "guardrails": GUARDRAIL_FIGURES,
+    }
     return scale, figures + tuple(part for name in figures for part in parts.get(name, ()))
 
 
@@ -104,7 +123,13 @@ def measure(stage: Stage, scale: Scale, figures: tuple[str, ...], results: Resul
         if name in figures:
             with attempted(name, results):
                 take(stage, scale, results)
-    for name, take_inside in (("session", measure_session), ("matcher", measure_matcher)):
+    inside = (
+        ("session", measure_session),
+        ("matcher", measure_matcher),
+        ("review", measure_review),
+        ("guardrails", measure_guardrails),
+    )
+    for name, take_inside in inside:
         if name in figures:
             with attempted(name, results):
                 take_inside(scale, results)

@@ -15,9 +15,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.filenames import FILENAME_FIGURES, FILENAMES, GROWTH, MEMORY
+from tests.bench.guardrails import (
+    DECISION,
+    DECISION_ALIKE,
+    GUARDRAIL_FIGURES,
+    SHELL,
+    SHELL_DENSE,
+    SHELL_LONG,
+    SHELL_WIDE,
+)
+from tests.bench.hooks import HOOK
 from tests.bench.launcher import BARE, CONNECT, HOST, LAUNCH, LAUNCHER_FIGURES, SOCAT, STREAM
 from tests.bench.measures import CLIENTS, IDLE_TUNNELS, Results
 from tests.bench.pushes import DIRECT, GIT, PUSH_FIGURES
+from tests.bench.review import (
+    MONTH,
+    OPENED,
+    RECORD,
+    REVIEW_FIGURES,
+    SLOWEST,
+    SUMMARY,
+    SUMMARY_MEMORY,
+    VERIFY,
+)
 from tests.bench.subjects import RAISED_LIMITS, Subject
 
 OURS = "gateway"
@@ -121,6 +141,20 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     Bound(MEMORY, 20.0, "the supervisor's memory ≤ 20 MB", unit="MB"),
     Bound(GROWTH, 0.5, "the supervisor's memory grows by ≤ 0.5 MB over the files of the note", unit="MB"),
+    Bound(RECORD, 50.0, "recording ≤ 50 µs a record (20,000 a second)", unit="µs"),
+    Bound(SLOWEST, 1.0, "p99 of one append ≤ 1 ms", unit="ms"),
+    Bound(OPENED, 50.0, "the record that a client waits for ≤ 50 µs (median)", unit="µs"),
+    Bound(VERIFY, 5.0, "verifying ≤ 5 µs a record (200,000 a second)", unit="µs"),
+    Bound(SUMMARY, 3.0, "a summary of 1,000,000 events ≤ 3 s", unit="s"),
+    Bound(SUMMARY_MEMORY, 500.0, "a summary of 1,000,000 events takes ≤ 500 MB", unit="MB"),
+    Bound(MONTH, 30.0, "a summary of 5,000,000 events: seconds", unit="s"),
+    Bound(HOOK, 60.0, "the hook's round trip inside a session ≤ 60 ms (median)", unit="ms"),
+    Bound(DECISION, 50.0, "one decision with 200 rules ≤ 50 µs (median)", unit="µs"),
+    Bound(DECISION_ALIKE, 50.0, "the same where all are about one action (the slowest)", unit="µs"),
+    Bound(SHELL, 4.0, "a shell line of 4 KB is classified in ≤ 4 ms", unit="ms"),
+    Bound(SHELL_DENSE, 8.0, "4 KB of 200 short commands in ≤ 8 ms", unit="ms"),
+    Bound(SHELL_LONG, 1.0, "a line of 1 MB is denied within 1 s", unit="s"),
+    Bound(SHELL_WIDE, 1.0, "a pipeline of 10,000 parts is denied within 1 s", unit="s"),
     Bound("inflating", 64.0, "a 1 MB gzip body of 1 GiB moves memory by ≤ 64 MB (highest)", unit="MB"),
 )
 
@@ -280,6 +314,10 @@ def render(
         *LAUNCHER_FIGURES,
         "filenames",
         *FILENAME_FIGURES,
+        "review",
+        *REVIEW_FIGURES,
+        "guardrails",
+        *GUARDRAIL_FIGURES,
     }
     if not set(figures) <= parts_of_their_own:
         parts.append(

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.checks import Cover, check_config_values
+from gateway.allowlists import load_cautions
+from gateway.config.checks import Cover, check_breadth, check_config_values
 from gateway.config.tree import Reading
-from gateway.config.values import Config
+from gateway.config.values import Config, EgressConfig
 from gateway.policy.hosts import HostMatcher, HostPattern
+from gateway.policy.problem import Problem
 from tests.fakes.config_files import LISTS, assert_refused, assert_warned, problems
 
 REFUSED = (
+    ("a name that is nowhere", "egress:\n  allow: [x.onion]\n", 2, "x.onion can never match"),
     ("a denied host", "egress:\n  allow: [denied.test]\n", 2, "the fixed deny list refuses it (deny.txt:2"),
     ("in another spelling", "egress:\n  allow: [DENIED.test.]\n", 2, "(deny.txt:2"),
     ("below a denied zone", "egress:\n  allow: [a.b.denied.test]\n", 2, "(deny.txt:3"),
@@ -182,3 +185,23 @@ def test_cover_agrees_with_the_matcher(entry: str, pattern: str, example: str | 
         assert (
             HostMatcher([HostPattern(entry, "")], storage_labels=True).match(example) is not None
         ) is covered
+
+
+@pytest.mark.parametrize(
+    ("entry", "fragment"),
+    [
+        ("*.github.io", "strangers' names come in"),
+        ("*.co.uk", "anybody can register a name"),
+        ("storage.googleapis.com", "shared storage"),
+        ("me.github.io", ""),
+        ("*.example.test", ""),
+    ],
+)
+def test_breadth(entry: str, fragment: str) -> None:
+    """Told once, and not where another problem is about the same line."""
+    config = Config(egress=EgressConfig(allow=(HostPattern(entry, "config.yaml:4"),)))
+    found = check_breadth(config, "config.yaml", (), load_cautions())
+    assert [(one.line, one.warning) for one in found] == ([(4, True)] if fragment else [])
+    assert not fragment or fragment in found[0].message
+    told = (Problem("config.yaml", 4, "something else"),)
+    assert check_breadth(config, "config.yaml", told, load_cautions()) == ()

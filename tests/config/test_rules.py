@@ -10,7 +10,8 @@ from gateway.config.rules import MAX_RULES
 from gateway.policy.actions import Action
 from gateway.policy.decision import Verdict
 from gateway.policy.modes import Mode
-from gateway.policy.push import MAX_NOTE, Kinds, PushRequest, Refs, Subject, Tags, UpdateKind, decide_push
+from gateway.policy.push import Kinds, PushRequest, Refs, Subject, Tags, UpdateKind, decide_push
+from gateway.policy.reasons import MAX_NOTE
 from gateway.policy.refs import parse_ref_pattern
 from gateway.policy.repositories import parse_repository
 from gateway.policy.rules import Enforcement, Rule, RuleSet, Scope
@@ -29,13 +30,8 @@ REFUSED = (
     ("no decision", "rules:\n  - action: push\n", 2, "an entry without decision"),
     ("unknown action", "rules:\n  - {action: psh, decision: deny}\n", 2, "write action: push"),
     ("the label of an action", "rules:\n  - {action: Push to remote, decision: deny}\n", 2, "must be one of"),
-    ("an action of later", "rules:\n  - {action: commit, decision: ask}\n", 2, "not available in this version"),
-    (
-        "an action of later, with constraints of its own",
-        "rules:\n  - {action: access_network, decision: deny, hosts: [x.test]}\n",
-        2,
-        "action access_network: not available in this version: its rules are about push",
-    ),
+    ("refs of a commit", "rules:\n  - {action: commit, decision: ask, refs: [main]}\n", 2,
+     "rules.refs says nothing about action commit: the constraints are commands"),
     ("unknown decision", "rules:\n  - {action: push, decision: refuse}\n", 2, "one of allow, ask, deny"),
     ("decision is a list", "rules:\n  - {action: push, decision: [deny]}\n", 2, "one of allow, ask, deny"),
     ("unknown key", f"rules:\n  - {{{DENY}, ref: main}}\n", 2, "unknown key 'ref' in rules: write refs"),

@@ -73,6 +73,8 @@ REFUSED = (
     ("no timeout", "approvals: {timeout: 0}\n", 1, "from 1 to 86400, not 0"),
     ("timeout with a unit", "approvals: {timeout: 5m}\n", 1, "must be a whole number"),
     ("command is a number", "approvals: {command: 1}\n", 1, "must be text"),
+    ("command in the working directory", "approvals: {command: ./ask}\n", 1, "is a relative path"),
+    ("command on PATH, with arguments", "approvals:\n  command: [ask, -y]\n", 2, "is a relative path"),
     ("command is an empty list", "approvals:\n  command: []\n", 2, "is an empty list"),
     ("relative log directory", "audit: {directory: log}\n", 1, "is a relative path"),
     ("log directory is a number", "audit: {directory: 1}\n", 1, "must be text"),
@@ -87,7 +89,6 @@ REFUSED = (
 NOT_YET = (
     ("worktree", "worktree: cow\n", 1, "this version offers in-place"),
     ("worktree", "\nworktree: git\n", 2, "this version offers in-place"),
-    ("approvals.command", "approvals:\n  command: [/bin/x, -y]\n", 2, "write null"),
     ("operator.listen", "operator:\n  token_file: /t\n  listen: '127.0.0.1:80'\n", 3, "write null"),
 )
 
@@ -107,6 +108,8 @@ QUIET = (
     "workspaces: {default: {repositories: [acme/widget, acme/docs.git]}, team: {repositories: [o/n]}, other: {}}",
     "rules: []",
     "approvals: {timeout: 1, command: null}",
+    "approvals: {command: ~/bin/ask}",
+    "approvals: {command: [/usr/bin/ask, -y]}",
     "managed_rules_file: ~",
     "github: {app_id: null, private_key_file: null}",
     "audit: {directory: ~/log, max_file_mb: 1, keep_days: 1}",

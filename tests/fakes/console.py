@@ -125,8 +125,10 @@ class Console:
         return sorted((self.state / "audit").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
 
     def left(self) -> list[str]:
-        """What stands in the places for temporary files and sockets."""
-        return [str(path) for folder in (self.tmp, self.folder / "run") for path in folder.iterdir()]
+        """What stands in the places for temporary files and sockets, but for the empty folder of the latter."""
+        sockets = self.folder / "run/agent-gateway"
+        found = (path for folder in (self.tmp, self.folder / "run") for path in folder.iterdir())
+        return [str(path) for path in found if path != sockets or any(sockets.iterdir())]
 
 
 def read_log(path: Path) -> list[Record]:
@@ -138,7 +140,8 @@ def read_log(path: Path) -> list[Record]:
         assert (record["v"], record["seq"], record["prev"]) == (1, number, previous), line
         previous = hashlib.sha256(line).hexdigest()
         records.append(record)
-    return records
+    # Checkpoints sign what stands before them, and say nothing that a run did.
+    return [record for record in records if record["event"] != "checkpoint"]
 
 
 def hear(process: "subprocess.Popen[bytes]") -> bytes:

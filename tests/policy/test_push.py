@@ -11,7 +11,6 @@ from gateway.policy.actions import Action
 from gateway.policy.decision import Decision, Verdict
 from gateway.policy.modes import READ_ONLY, Mode
 from gateway.policy.push import (
-    MAX_REASON,
     OVERRIDABLE,
     UPDATES,
     Kinds,
@@ -23,6 +22,7 @@ from gateway.policy.push import (
     UpdateKind,
     decide_push,
 )
+from gateway.policy.reasons import MAX_REASON
 from gateway.policy.refs import MAX_REF, full_name, parse_ref_pattern, special_ref
 from gateway.policy.repositories import parse_repository, parse_repository_pattern
 from gateway.policy.rules import Constraint, Enforcement, Request, Rule, RuleSet, Scope
@@ -117,6 +117,9 @@ class Commit:
     """A request of another action."""
 
     action = Action.COMMIT
+    anchors = ("main",)
+    text = "main"
+    unknown = ()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.policy.actions import Action
 from gateway.policy.decision import Verdict
+from gateway.policy.marks import Mark
 from gateway.policy.modes import READ_ONLY, Mode
 from gateway.policy.rules import (
     Constraint,
@@ -34,8 +35,20 @@ SUBJECT = Subject("team", "claude", "blue", Mode.CHAT, NOW)
 class Word:
     """A request about one word."""
 
-    text: str = "main"
+    word: str = "main"
     action: Action = Action.PUSH
+
+    @property
+    def anchors(self) -> tuple[str]:
+        return (self.word.lower(),)
+
+    @property
+    def text(self) -> str:
+        return self.word.lower()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +58,18 @@ class Is:
     text: str = "main"
     closeness: int = 1
 
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        """Only some of them say what they are about."""
+        return None if self.closeness > 1 else (Mark(self.text.lower()),)
+
+    @property
+    def fact(self) -> str:
+        return ""
+
     def fit(self, request: Request, *, wide: bool) -> int | None:
         assert isinstance(request, Word)
-        same = request.text.lower() == self.text.lower() if wide else request.text == self.text
+        same = request.word.lower() == self.text.lower() if wide else request.word == self.text
         return self.closeness if same else None
 
 

@@ -247,7 +247,7 @@ def test_an_approver_that_leaves(world: PushWorld, person: Person) -> None:
     person.reply = lambda question: world.approvals.detach(person)
     done = git.try_to("push", "origin", "HEAD:other")
     assert done.returncode == 1
-    assert "no approver is attached" in done.stderr
+    assert "the approver left before there was an answer" in done.stderr
 
 
 def test_a_session_that_is_closed_meanwhile(tmp_path: Path) -> None:
