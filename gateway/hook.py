@@ -1,4 +1,4 @@
-"""`agent-gateway hook pre-tool-use`: the hook that is mounted into wraps, for settings that users write themselves."""
+"""`agent-gateway hook pre-tool-use`: the hook that is mounted into wraps, for settings of a user's own."""
 
 from collections.abc import Mapping
 

@@ -13,6 +13,7 @@ import fcntl
 import secrets
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from array import array
@@ -36,6 +37,7 @@ from gateway.policy.wording import printable
 from gateway.proxy.proxies import Proxies
 from gateway.session import Session
 from sandbox.backends.base import Running
+from sandbox.launch import NATIVE
 from sandbox.mounts import own_interpreter
 
 # Seconds for all of it; it takes some hundredths.
@@ -113,7 +115,7 @@ class Prober:
 
     def close(self) -> None:
         """Ends the process, whatever it is at."""
-        self._channel.close()
+        self._channel.close()  # may be called again
         self._process.kill()
         self._process.wait()
 
@@ -237,6 +239,31 @@ def require(outcome: Outcome) -> str:
     return "" if outcome.state is State.HOLDS else f"{outcome.reason} (the wrap itself came up as it should)"
 
 
+async def prove_wall(
+    session: Session, running: Running, limits: Limits, log: AuditLog, prober: Prober | None = None
+) -> str:
+    """All of it, for whoever opens a session: tries, records, and gives a note for the user (usually empty). Before the
+    session's proxies are opened. GatewayError when the wall does not hold, AuditError when that cannot be recorded.
+
+    Without a wrap there is nothing to try, and a record says so. A `prober` that was started beforehand saves the start
+    of an interpreter.
+    """
+    if running.handle.backend != NATIVE:
+        record_outcome(session, log, UNWRAPPED)
+        return ""
+    if sys.platform != "linux":
+        record_outcome(session, log, NOT_HERE)
+        return ""
+    own = prober or Prober()
+    try:
+        outcome = await try_wall(session, running, own, limits)
+    finally:
+        own.close()
+    record_outcome(session, log, outcome)
+    return require(outcome)
+
+
+NOT_HERE: Final = Outcome(State.UNTESTED, "on this system the wall is not tried at the start of a session")
 UNWRAPPED: Final = Outcome(
     State.OPEN, "there is no wrap: connections that use no proxy are neither refused nor recorded"
 )

@@ -30,6 +30,7 @@ CORE = (
     "gateway.audit",
     "gateway.disk",
     "gateway.errors",
+    "gateway.metrics",
     "gateway.allowlists",
     *POLICY,
 )

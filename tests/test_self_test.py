@@ -24,6 +24,7 @@ from gateway.self_test import (
     State,
     interfaces,
     judge,
+    prove_wall,
     record_outcome,
     require,
     try_wall,
@@ -31,6 +32,7 @@ from gateway.self_test import (
 from gateway.session import FileRules, SandboxStamp, Session
 from sandbox.backends import NATIVE
 from sandbox.backends.base import Endpoints, Running
+from sandbox.launch import from_name
 from sandbox.spec import SandboxBindMount, SandboxSpec
 from tests.fakes.config_files import load
 from tests.fakes.console import read_log
@@ -194,6 +196,42 @@ def test_judgement(told: dict[str, str], network: bool, state: State, words: str
     found, reason = judge(told, MARK, network=network)
     assert found is state
     assert words in reason
+
+
+# --- All of it ------------------------------------------------------------------------------------
+
+
+def proved(folder: Path, running: Running, prober: Prober | None = None) -> tuple[str, str]:
+    """The note and the record's verdict."""
+    log = AuditLog(folder / "audit")
+    try:
+        note = in_loop(lambda: prove_wall(make_session(), running, Limits(), log, prober))
+    finally:
+        log.close()
+    (record,) = read_log(log.path)
+    return note, record["verdict"]
+
+
+def test_a_wrap_is_proved_and_recorded(tmp_path: Path) -> None:
+    with wrap(tmp_path) as running:
+        assert proved(tmp_path, running) == ("", "holds")
+
+
+def test_a_prober_of_before_is_used_and_ended(tmp_path: Path) -> None:
+    prober = Prober()
+    with wrap(tmp_path) as running:
+        assert proved(tmp_path, running, prober) == ("", "holds")
+    assert prober._process.poll() is not None
+
+
+def test_without_a_wrap_there_is_a_record(tmp_path: Path) -> None:
+    spec = SandboxSpec("s", "default", "", (SandboxBindMount(str(tmp_path), str(tmp_path)),))
+    backend = from_name("none")
+    running = backend.launch(spec)
+    try:
+        assert proved(tmp_path, running) == ("", "open")
+    finally:
+        backend.destroy(running)
 
 
 # --- What follows ---------------------------------------------------------------------------------
