@@ -55,9 +55,16 @@ def _check_commands(rules: Sequence[Rule], reading: Reading) -> None:
         if unknown:
             reading.warn(
                 line_of(rule.place),
-                f"rules.commands: {shown(' '.join(unknown[0]))} can never match, {LABELS[rule.action]} is not what it "
-                f"is known for: write {_TABLES[rule.action][0]}, or action: {Action.SPAWN_PROCESS} for whatever it does",
+                f"rules.commands: {shown(' '.join(unknown[0]))} can never match, it is not known for "
+                f"{LABELS[rule.action]}: write {_known(unknown[0][0], rule.action)}, or action: "
+                f"{Action.SPAWN_PROCESS} for whatever it does",
             )
+
+
+def _known(program: str, action: Action) -> str:
+    """A command that is known for this action, of this program if there is one."""
+    rows = [row for row in _TABLES[action] if row.split()[0] == program] or _TABLES[action]
+    return " ".join(step.split("|")[0] for step in rows[0].split())
 
 
 def _may_do(prefix: tuple[str, ...], action: Action) -> bool:

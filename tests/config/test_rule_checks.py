@@ -166,7 +166,8 @@ def test_commands_that_are_known_for_something_else(
     if known:
         assert problems(tmp_path, content) == ()
     else:
-        assert_warned(tmp_path, content, 2, "can never match")
+        written = {"commit": "git commit", "publish_review": "gh pr merge"}[action]
+        assert_warned(tmp_path, content, 2, f"write {written}, or action: spawn_process")
 
 
 def test_a_managed_denial_leaves_nothing(tmp_path: Path) -> None:
