@@ -17,7 +17,8 @@ _PREFIX: Final = "agent_gateway_"
 class Metrics:
     """The counters of a process. Changes; used from one event loop.
 
-    `connections` by verdict (`allow`, `deny`; of plain HTTP, requests), `denials` by code, `pushes` by what became of
+    `connections` by verdict (`allow`, `deny`; of plain HTTP, requests; one that is refused after it was allowed counts
+    as both), `denials` by code, `pushes` by what became of
     them (`forwarded`, `refused`), `tokens` by what happened (`minted`, `revoked`, `revoke_failed`, `mint_failed`).
     """
 
@@ -29,7 +30,7 @@ class Metrics:
     bytes_down: int = 0
 
     def count_connection(self, verdict: str, code: str = "") -> None:
-        """One connection by its last verdict; a denial with its code."""
+        """One connection that was allowed, or denied with this code."""
         self.connections[verdict] += 1
         if code and verdict == "deny":
             self.denials[code] += 1
@@ -54,7 +55,7 @@ class Gauges:
 
     sessions: int = 0
     approvals_pending: int = 0
-    approvers: int = 0
+    is_attended: bool = False
 
 
 # Values that always have a line, so that a rate can be told from the first one on.
@@ -69,7 +70,7 @@ def exposition(metrics: Metrics, gauges: Gauges, version: str) -> str:
         *_family("build_info", "gauge", "The version that runs.", "version", {version: 1}),
         *_family("sessions", "gauge", "Sessions that are open.", "", {"": gauges.sessions}),
         *_family("approvals_pending", "gauge", "Questions that wait for a person.", "", {"": gauges.approvals_pending}),
-        *_family("approvers", "gauge", "Approvers that are attached.", "", {"": gauges.approvers}),
+        *_family("approver_attached", "gauge", "Whether there is somebody to ask.", "", {"": int(gauges.is_attended)}),
         *_counted("connections_total", "Connections by verdict.", "verdict", metrics.connections, _CONNECTIONS),
         *_counted("denials_total", "Denied connections by code.", "code", metrics.denials),
         *_family("bytes_up_total", "counter", "Bytes from sessions to hosts.", "", {"": metrics.bytes_up}),

@@ -222,6 +222,8 @@ def record_outcome(session: Session, log: AuditLog, outcome: Outcome) -> None:
     """One record of the session. AuditError when it cannot be written."""
     fields = {
         "state": "self_test",
+        "mode": session.mode.value,
+        "worktree": session.worktree,
         "verdict": outcome.state.value,
         "reason": outcome.reason,
         "duration_ms": outcome.milliseconds,

@@ -14,9 +14,9 @@ agent_gateway_sessions 2
 # HELP agent_gateway_approvals_pending Questions that wait for a person.
 # TYPE agent_gateway_approvals_pending gauge
 agent_gateway_approvals_pending 1
-# HELP agent_gateway_approvers Approvers that are attached.
-# TYPE agent_gateway_approvers gauge
-agent_gateway_approvers 3
+# HELP agent_gateway_approver_attached Whether there is somebody to ask.
+# TYPE agent_gateway_approver_attached gauge
+agent_gateway_approver_attached 1
 # HELP agent_gateway_connections_total Connections by verdict.
 # TYPE agent_gateway_connections_total counter
 agent_gateway_connections_total{verdict="allow"} 2
@@ -55,7 +55,7 @@ def test_golden() -> None:
     metrics.count_push("forwarded")
     metrics.count_token("minted")
     metrics.count_token("revoked")
-    assert exposition(metrics, Gauges(2, 1, 3), "1.2.3") == GOLDEN
+    assert exposition(metrics, Gauges(2, 1, is_attended=True), "1.2.3") == GOLDEN
 
 
 def test_nothing_yet() -> None:

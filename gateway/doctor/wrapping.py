@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.doctor.findings import Finding, failed, ok, warning
+from gateway.doctor.findings import Finding, Verdict, failed, ok, warning
+from gateway.doctor.kernel import look_at_landlock, look_at_seccomp
 from gateway.doctor.place import Place
 from gateway.errors import GatewayError
 from gateway.session import Bridge, FileRules
@@ -53,8 +54,9 @@ def look_at_file_rules(place: Place, name: str) -> Iterator[Finding]:
             "file_rules: create-time",
         )
         return
-    if not probe_linux(place.find("bwrap"), place.host).available:
-        yield failed(name, "cannot be tried: bubblewrap makes no wrap here", "mend that first")
+    missing = next(_missing(place, name), None)
+    if missing is not None:
+        yield missing
         return
     with tempfile.TemporaryDirectory(prefix="agent-gateway-doctor-") as folder:
         status = _try_out(place, os.path.realpath(folder))
@@ -68,6 +70,14 @@ def look_at_file_rules(place: Place, name: str) -> Iterator[Finding]:
         yield failed(
             name, f"a wrap did not do what it was told (status {status})", "free room in the temporary folder"
         )
+
+
+def _missing(place: Place, name: str) -> Iterator[Finding]:
+    """What a wrap with these rules would fail for; it takes its time to say so itself."""
+    if not probe_linux(place.find("bwrap"), place.host).available:
+        yield failed(name, "cannot be tried: bubblewrap makes no wrap here", "mend that first")
+    for look in (look_at_landlock, look_at_seccomp):
+        yield from (finding for finding in look(place, name) if finding.verdict is Verdict.FAILED)
 
 
 def _try_out(place: Place, folder: str) -> int:

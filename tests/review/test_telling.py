@@ -61,6 +61,11 @@ def told(event: str, *, session: str = "s1", agent: str = "claude", **fields: An
             {"state": "opened", "mode": "chat", "worktree": "/src/w", "sandbox": {"backend": "native"}},
             "opened: chat in /src/w, wrap native",
         ),
+        (
+            "session",
+            {"state": "self_test", "verdict": "holds", "reason": "no way past the proxies"},
+            "self-test: no way past the proxies",
+        ),
         ("session", {"state": "closed", "exit_status": 3}, "closed, exit status 3"),
         ("session", {"state": "closed", "exit_status": None}, "closed, exit status not known"),
         (
