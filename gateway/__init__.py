@@ -4,8 +4,8 @@ cli.py         argv, environment, exit status; imports the rest when it is neede
 options.py     what the options may not say together; plan.py works a run out, with places.py and wrap_spec.py
 profile.py     `profile`: what `run` would use as its wrap, shown
 run.py         composition root of `run`: config, wrap, session, proxies, teardown; foreground.py is its command
-github_half.py the App, the tokens and the push gateway of a session, put together for `run`; action_half.py what its tool
-               calls meet; operator_half.py what its operator answers by (approvals_command.py is the client)
+github_half.py the App, the tokens and the push gateway of a session, put together for `run`
+action_half.py what its tool calls meet; operator_half.py what its operator answers by (approvals_command.py)
 terminal.py    where the command stands on a terminal, and the terminal as it was; signals.py passes signals on
 demo.py        `demo`: the main job against targets of its own on loopback; demo_push.py its pushes
 config/        YAML into frozen values, every problem at once
