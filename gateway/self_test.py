@@ -4,7 +4,7 @@ A process of ours joins the wrap's network namespace and tries (`sandbox/egress_
 proxies, is the host's loopback out of reach, does the HTTP proxy refuse a host that is on no list, and does it let one
 through that is allowed (or a refusal would prove nothing). For that the session's own two listeners are served a moment
 by the session's own rules and a name more, on a log that is thrown away: the session's records and counts are the
-command's alone. What came of it is one record of the session.
+command's alone. What came of it stands in the record of the session's opening.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from gateway.audit import AuditEvent, AuditLog, EventKind
+from gateway.audit import AuditLog
 from gateway.authorizer import Authorizer
 from gateway.errors import GatewayError
 from gateway.policy.addresses import Address
-from gateway.policy.egress import Code
+from gateway.policy.egress import Code, EgressRules
 from gateway.policy.hosts import HostPattern, parse_literal
 from gateway.policy.limits import Limits
 from gateway.policy.wording import printable
 from gateway.proxy.proxies import Proxies
-from gateway.session import Session
+from gateway.session import SandboxStamp, Session
 from sandbox.backends.base import Running
 from sandbox.launch import NATIVE
 from sandbox.mounts import own_interpreter
@@ -61,11 +61,12 @@ _HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\
 
 
 class State(StrEnum):
-    """What came of it. `untested`: it could not be tried, which says nothing of the wall."""
+    """What came of it. `untested`: it could not be tried, which says nothing of it; `unwrapped`: there is none."""
 
     HOLDS = "holds"
     OPEN = "open"
     UNTESTED = "untested"
+    UNWRAPPED = "unwrapped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,21 @@ class Outcome:
     reason: str
     milliseconds: int = 0
 
+    def as_fields(self) -> Mapping[str, object]:
+        """For the record of the session's opening."""
+        return {"verdict": self.state.value, "reason": self.reason, "duration_ms": self.milliseconds}
+
+    def require(self) -> str:
+        """A note for the user, usually empty. GatewayError where the wall does not hold: no command may run then."""
+        if self.state is State.OPEN:
+            raise GatewayError(
+                f"the wall of this session does not hold: {self.reason}",
+                "do not run agents here; agent-gateway doctor says more, and please report it",
+            )
+        if self.state is not State.UNTESTED or self == NOT_HERE:
+            return ""
+        return f"{self.reason} (the wrap itself came up as it should)"
+
 
 class Prober:
     """The process that tries, started beforehand so that its interpreter is up by then. Used once; `close` always."""
@@ -85,7 +101,7 @@ class Prober:
         with theirs:
             program = str(resources.files("sandbox") / "egress_probe.py")
             command = (own_interpreter(), *_FLAGS, program, str(theirs.fileno()))
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 command,
                 env={},
                 cwd="/",
@@ -116,17 +132,30 @@ class Prober:
     def close(self) -> None:
         """Ends the process, whatever it is at."""
         self._channel.close()  # may be called again
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
 
 
-async def try_wall(session: Session, running: Running, prober: Prober, limits: Limits) -> Outcome:
-    """Tries the wall of a natively wrapped session. Before its proxies are opened: for this moment its two listeners
-    are served here. Nothing is raised: what cannot be tried is an outcome."""
+async def prove_wall(
+    rules: EgressRules, running: Running, limits: Limits, prober: Prober | None = None
+) -> Outcome:
+    """Tries the wall of a wrap that has just come up, for a session with these rules and limits. Before its proxies are
+    opened: for this moment its two listeners are served here. Nothing is raised: what cannot be tried is an outcome.
+
+    A `prober` that was started beforehand saves the start of an interpreter; it is ended here in any case.
+    """
+    if running.handle.backend != NATIVE:
+        return UNWRAPPED
+    if sys.platform != "linux":
+        return NOT_HERE
     start = time.monotonic()
     try:
-        async with asyncio.timeout(DEADLINE):
-            state, reason = await _try(session, running, prober, limits)
+        own = prober or Prober()
+        try:
+            async with asyncio.timeout(DEADLINE):
+                state, reason = await _try(rules, running, limits, own)
+        finally:
+            own.close()
     except TimeoutError:
         state, reason = State.UNTESTED, f"the trial did not come to an end within {DEADLINE:g} seconds"
     except (OSError, GatewayError) as error:
@@ -134,25 +163,26 @@ async def try_wall(session: Session, running: Running, prober: Prober, limits: L
     return Outcome(state, printable(reason), round((time.monotonic() - start) * 1000))
 
 
-async def _try(session: Session, running: Running, prober: Prober, limits: Limits) -> tuple[State, str]:
+async def _try(rules: EgressRules, running: Running, limits: Limits, prober: Prober) -> tuple[State, str]:
     further = [name for name in interfaces(running.http) if name != _OWN_INTERFACE]
     if further:
         return State.OPEN, f"the session's network has further interfaces: {', '.join(further)}"
     mark = secrets.token_hex(8)
     refused, passing = f"refused-{mark}.{_ZONE}", f"passing-{mark}.{_ZONE}"
     async with _target(mark.encode()) as port:
-        own = _with_target(session, passing, port)
+        stamp = SandboxStamp(running.handle.backend, "")
+        own = Session(_RULE, stamp, _with_target(rules, passing, port), secret="")
         with tempfile.TemporaryDirectory(prefix="agent-gateway-test-") as folder:
             log = AuditLog(Path(folder))
             try:
                 async with Proxies(Authorizer(log, time.monotonic)) as proxies:
                     proxies.open(own, limits, running.http.dup(), running.socks.dup())
-                    wanted = passing if session.egress.network else ""
+                    wanted = passing if rules.network else ""
                     orders = (str(running.endpoints.http_port), refused, wanted, str(port))
                     told = await prober.ask(running.http, orders)
             finally:
                 log.close()
-    return judge(told, mark, network=session.egress.network)
+    return judge(told, mark, network=rules.network)
 
 
 def judge(told: Mapping[str, str], mark: str, *, network: bool) -> tuple[State, str]:
@@ -185,19 +215,18 @@ def interfaces(listener: socket.socket) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition(b"\0")[0].decode("ascii", "replace") for name, _ in records))
 
 
-def _with_target(session: Session, name: str, port: int) -> Session:
-    """The session with one name more, which leads to the local target."""
+def _with_target(rules: EgressRules, name: str, port: int) -> EgressRules:
+    """The rules with one name more, which leads to the local target."""
     address = parse_literal(_LOOPBACK)
     assert address is not None
-    addresses: dict[tuple[Address, int], str] = {**session.egress.addresses, (address, port): _RULE}
-    rules = replace(
-        session.egress,
-        allow=session.egress.allow.extended((HostPattern(name, _RULE),)),
-        names={**session.egress.names, name: _LOOPBACK},
+    addresses: dict[tuple[Address, int], str] = {**rules.addresses, (address, port): _RULE}
+    return replace(
+        rules,
+        allow=rules.allow.extended((HostPattern(name, _RULE),)),
+        names={**rules.names, name: _LOOPBACK},
         addresses=addresses,
         denied_networks=(),  # they may hold the loopback
     )
-    return replace(session, egress=rules)
 
 
 @asynccontextmanager
@@ -218,54 +247,7 @@ async def _target(body: bytes) -> AsyncIterator[int]:
         server.close()
 
 
-def record_outcome(session: Session, log: AuditLog, outcome: Outcome) -> None:
-    """One record of the session. AuditError when it cannot be written."""
-    fields = {
-        "state": "self_test",
-        "mode": session.mode.value,
-        "worktree": session.worktree,
-        "verdict": outcome.state.value,
-        "reason": outcome.reason,
-        "duration_ms": outcome.milliseconds,
-    }
-    log.append(AuditEvent(EventKind.SESSION, fields, session))
-
-
-def require(outcome: Outcome) -> str:
-    """A note for the user; empty where the wall holds. GatewayError where it does not: no command may run then."""
-    if outcome.state is State.OPEN:
-        raise GatewayError(
-            f"the wall of this session does not hold: {outcome.reason}",
-            "do not run agents here; agent-gateway doctor says more, and please report it",
-        )
-    return "" if outcome.state is State.HOLDS else f"{outcome.reason} (the wrap itself came up as it should)"
-
-
-async def prove_wall(
-    session: Session, running: Running, limits: Limits, log: AuditLog, prober: Prober | None = None
-) -> str:
-    """All of it, for whoever opens a session: tries, records, and gives a note for the user (usually empty). Before the
-    session's proxies are opened. GatewayError when the wall does not hold, AuditError when that cannot be recorded.
-
-    Without a wrap there is nothing to try, and a record says so. A `prober` that was started beforehand saves the start
-    of an interpreter.
-    """
-    if running.handle.backend != NATIVE:
-        record_outcome(session, log, UNWRAPPED)
-        return ""
-    if sys.platform != "linux":
-        record_outcome(session, log, NOT_HERE)
-        return ""
-    own = prober or Prober()
-    try:
-        outcome = await try_wall(session, running, own, limits)
-    finally:
-        own.close()
-    record_outcome(session, log, outcome)
-    return require(outcome)
-
-
 NOT_HERE: Final = Outcome(State.UNTESTED, "on this system the wall is not tried at the start of a session")
 UNWRAPPED: Final = Outcome(
-    State.OPEN, "there is no wrap: connections that use no proxy are neither refused nor recorded"
+    State.UNWRAPPED, "there is no wrap: connections that use no proxy are neither refused nor recorded"
 )

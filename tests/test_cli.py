@@ -13,7 +13,7 @@ from tests.fakes.console import PATIENCE, PROGRAM, Console
 from tests.source_tree import ROOT
 
 COMMANDS = ((), ("run",), ("profile",), ("check",), ("check", "host"), ("check", "config"), ("review",),
-            ("review", "verify"), ("demo",))  # fmt: skip
+            ("review", "verify"), ("doctor",), ("demo",))  # fmt: skip
 
 
 # --- Help and version -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -15,9 +16,12 @@ from gateway.allowlists import load_shipped
 from gateway.audit import AuditLog
 from gateway.config import Config, compile_egress
 from gateway.errors import GatewayError
+from gateway.lifecycle import SessionRequest, open_session
+from gateway.policy.egress import EgressRules
 from gateway.policy.limits import Limits
 from gateway.proxy.reactor import GatewayLoop
 from gateway.self_test import (
+    NOT_HERE,
     UNWRAPPED,
     Outcome,
     Prober,
@@ -25,15 +29,12 @@ from gateway.self_test import (
     interfaces,
     judge,
     prove_wall,
-    record_outcome,
-    require,
-    try_wall,
 )
-from gateway.session import FileRules, SandboxStamp, Session
+from gateway.session import FileRules, SandboxStamp, Sessions
 from sandbox.backends import NATIVE
 from sandbox.backends.base import Endpoints, Running
 from sandbox.launch import from_name
-from sandbox.spec import SandboxBindMount, SandboxSpec
+from sandbox.spec import SandboxBindMount, SandboxHandle, SandboxSpec, SandboxState
 from tests.fakes.config_files import load
 from tests.fakes.console import read_log
 
@@ -42,9 +43,8 @@ HELD = {"route": "", "host": "closed", "refused": "403 deny; code=not_listed", "
 OFF = {"route": "", "host": "closed", "refused": "403 deny; code=network_off"}
 
 
-def make_session(*, network: bool = True) -> Session:
-    rules = compile_egress(Config(), load_shipped(), (), network)
-    return Session("session-1", SandboxStamp("native", "create-time"), rules, "secret")
+def make_rules(*, network: bool = True) -> EgressRules:
+    return compile_egress(Config(), load_shipped(), (), network)
 
 
 @contextmanager
@@ -70,18 +70,14 @@ def in_loop[T](main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return runner.run(main())
 
 
-def tried(session: Session, running: Running) -> Outcome:
-    prober = Prober()
-    try:
-        return in_loop(lambda: try_wall(session, running, prober, Limits()))
-    finally:
-        prober.close()
+def tried(rules: EgressRules, running: Running, prober: Prober | None = None) -> Outcome:
+    return in_loop(lambda: prove_wall(rules, running, Limits(), prober))
 
 
 @pytest.mark.parametrize("network", [True, False])
 def test_a_wrap(tmp_path: Path, network: bool) -> None:
     with wrap(tmp_path) as running:
-        outcome = tried(make_session(network=network), running)
+        outcome = tried(make_rules(network=network), running)
         assert outcome.state is State.HOLDS, outcome
         # The listeners are as they were: the session's own proxies can be opened on them.
         assert running.http.getsockname()[1] == running.endpoints.http_port
@@ -95,7 +91,7 @@ def test_it_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     before = set(os.listdir("/proc/self/fd"))
     with wrap(tmp_path) as running:
         up = set(os.listdir("/proc/self/fd"))
-        assert tried(make_session(), running).state is State.HOLDS
+        assert tried(make_rules(), running).state is State.HOLDS
         assert set(os.listdir("/proc/self/fd")) == up
     assert (
         len(set(os.listdir("/proc/self/fd"))) <= len(before) + 1
@@ -106,9 +102,8 @@ def test_it_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_operators_own_denials_are_no_hindrance(tmp_path: Path) -> None:
     config = load(tmp_path, "egress: {deny: [127.0.0.0/8]}\n")
     rules = compile_egress(config, load_shipped(), (), network=True)
-    session = Session("session-1", SandboxStamp("native", "create-time"), rules, "secret")
     with wrap(tmp_path) as running:
-        assert tried(session, running).state is State.HOLDS
+        assert tried(rules, running).state is State.HOLDS
 
 
 @dataclass
@@ -118,6 +113,7 @@ class HostNetwork:
     http: socket.socket
     socks: socket.socket
     endpoints: Endpoints
+    handle = SandboxHandle("session-1", "native", SandboxState.WARM)
 
 
 @contextmanager
@@ -131,7 +127,7 @@ def host_network() -> Iterator[Any]:
 def test_no_wall() -> None:
     """The host's own network: where it has more than a loopback that is enough, else it cannot be entered anew."""
     with host_network() as running:
-        outcome = tried(make_session(), running)
+        outcome = tried(make_rules(), running)
         is_alone = interfaces(running.http) == ("lo",)
     assert outcome.state is (State.UNTESTED if is_alone else State.OPEN), outcome
 
@@ -140,21 +136,35 @@ def test_a_prober_that_is_gone(tmp_path: Path) -> None:
     prober = Prober()
     prober.close()
     with wrap(tmp_path) as running:
-        outcome = in_loop(lambda: try_wall(make_session(), running, prober, Limits()))
-    assert outcome.state is State.UNTESTED
+        assert tried(make_rules(), running, prober).state is State.UNTESTED
 
 
 def test_a_prober_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.self_test.DEADLINE", 0.2)
     prober = Prober()
-    prober._process.send_signal(19)  # SIGSTOP
-    try:
-        with wrap(tmp_path) as running:
-            outcome = in_loop(lambda: try_wall(make_session(), running, prober, Limits()))
-    finally:
-        prober.close()
+    prober.process.send_signal(signal.SIGSTOP)
+    with wrap(tmp_path) as running:
+        outcome = tried(make_rules(), running, prober)
     assert outcome.state is State.UNTESTED
     assert outcome.reason == "the trial did not come to an end within 0.2 seconds"
+    assert prober.process.poll() is not None
+
+
+def test_a_prober_of_before_is_used_and_ended(tmp_path: Path) -> None:
+    prober = Prober()
+    with wrap(tmp_path) as running:
+        assert tried(make_rules(), running, prober).state is State.HOLDS
+    assert prober.process.poll() is not None
+
+
+def test_without_a_wrap_there_is_nothing_to_try(tmp_path: Path) -> None:
+    spec = SandboxSpec("s", "default", "", (SandboxBindMount(str(tmp_path), str(tmp_path)),))
+    backend = from_name("none")
+    running = backend.launch(spec)
+    try:
+        assert tried(make_rules(), running) is UNWRAPPED
+    finally:
+        backend.destroy(running)
 
 
 # --- The judgement --------------------------------------------------------------------------------
@@ -198,57 +208,26 @@ def test_judgement(told: dict[str, str], network: bool, state: State, words: str
     assert words in reason
 
 
-# --- All of it ------------------------------------------------------------------------------------
-
-
-def proved(folder: Path, running: Running, prober: Prober | None = None) -> tuple[str, str]:
-    """The note and the record's verdict."""
-    log = AuditLog(folder / "audit")
-    try:
-        note = in_loop(lambda: prove_wall(make_session(), running, Limits(), log, prober))
-    finally:
-        log.close()
-    (record,) = read_log(log.path)
-    return note, record["verdict"]
-
-
-def test_a_wrap_is_proved_and_recorded(tmp_path: Path) -> None:
-    with wrap(tmp_path) as running:
-        assert proved(tmp_path, running) == ("", "holds")
-
-
-def test_a_prober_of_before_is_used_and_ended(tmp_path: Path) -> None:
-    prober = Prober()
-    with wrap(tmp_path) as running:
-        assert proved(tmp_path, running, prober) == ("", "holds")
-    assert prober._process.poll() is not None
-
-
-def test_without_a_wrap_there_is_a_record(tmp_path: Path) -> None:
-    spec = SandboxSpec("s", "default", "", (SandboxBindMount(str(tmp_path), str(tmp_path)),))
-    backend = from_name("none")
-    running = backend.launch(spec)
-    try:
-        assert proved(tmp_path, running) == ("", "open")
-    finally:
-        backend.destroy(running)
-
-
 # --- What follows ---------------------------------------------------------------------------------
 
 
 def test_only_an_open_wall_ends_the_run() -> None:
-    assert require(Outcome(State.HOLDS, "fine")) == ""
-    assert require(Outcome(State.UNTESTED, "it could not be tried")).startswith("it could not be tried (")
+    assert Outcome(State.HOLDS, "fine").require() == ""
+    assert Outcome(State.UNTESTED, "it could not be tried").require().startswith("it could not be tried (")
     with pytest.raises(GatewayError, match="does not hold: there is a way out"):
-        require(Outcome(State.OPEN, "there is a way out"))
+        Outcome(State.OPEN, "there is a way out").require()
 
 
-@pytest.mark.parametrize("outcome", [Outcome(State.HOLDS, "fine", 9), UNWRAPPED])
-def test_it_is_on_record(tmp_path: Path, outcome: Outcome) -> None:
+def test_what_cannot_be_tried_at_all_is_no_note() -> None:
+    assert (UNWRAPPED.require(), NOT_HERE.require()) == ("", "")
+
+
+def test_it_is_on_record(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
-    record_outcome(make_session(), log, outcome)
+    stamp = SandboxStamp("native", "create-time")
+    request = SessionRequest("session-1", make_rules(), stamp, "secret")
+    open_session(request, Sessions(), log, self_test=Outcome(State.HOLDS, "fine", 9).as_fields())
     log.close()
     (record,) = read_log(log.path)
-    assert (record["event"], record["state"], record["verdict"]) == ("session", "self_test", outcome.state)
-    assert (record["session"], record["reason"]) == ("session-1", outcome.reason)
+    assert (record["event"], record["state"]) == ("session", "opened")
+    assert record["self_test"] == {"verdict": "holds", "reason": "fine", "duration_ms": 9}

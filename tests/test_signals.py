@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.operator_socket import find_sockets
 from tests.fakes.console import (
     BACKENDS,
     PATIENCE,
@@ -306,6 +307,9 @@ def test_killed_gateway_leaves_no_process(tmp_path: Path, way: tuple[str, ...]) 
         assert len(pids) >= 5
         process.kill()
         process.communicate(timeout=PATIENCE)
+    # Nobody was left to remove its socket: whoever looks for sockets next does.
+    assert [path for path in console.left() if not path.endswith("/run/agent-gateway")] == []
+    assert find_sockets(console.folder / "run/agent-gateway") == ()
     assert console.left() == []
 
 
@@ -315,7 +319,9 @@ def test_ended_gateway_leaves_nothing(tmp_path: Path, way: tuple[str, ...]) -> N
     (console.home / ".gitconfig").write_text(SETTINGS)
     process = console.start("sh", "-c", DAEMONS, options=way)
     assert hear(process) == b"ready"
-    assert bool(console.left()) == bool(way)  # without a wrap the file stands on the host
+    assert (len(console.left()) > 1) == bool(
+        way
+    )  # besides the socket: without a wrap files stand on the host
     with watched(process.pid):
         process.send_signal(signal.SIGTERM)
         assert end(process).status == 143
@@ -323,14 +329,15 @@ def test_ended_gateway_leaves_nothing(tmp_path: Path, way: tuple[str, ...]) -> N
     assert console.records("session")[-1]["exit_status"] == 143
 
 
-def test_killed_wrap_is_a_killed_command(tmp_path: Path) -> None:
+def test_killed_wrap_is_no_killed_command(tmp_path: Path) -> None:
     console = Console(tmp_path)
     process = console.start("sh", "-c", DAEMONS, options=("--quiet",))
     assert hear(process) == b"ready"
     with watched(process.pid) as pids:
         (monitor, *_) = [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n"]
         os.kill(monitor, signal.SIGKILL)
-        assert end(process).status == 137
+        done = end(process)
+    assert (done.status, "a process of the wrap itself was killed" in done.said[-1]) == (125, True)
 
 
 # --- The class itself -----------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from gateway.doctor.wrapping import (
     look_at_file_rules,
     look_at_seatbelt,
     look_at_socat,
+    look_at_wall,
 )
 from gateway.errors import GatewayError
 
@@ -55,6 +56,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("landlock", look_at_landlock, (LINUX,)),
     Check("seccomp", look_at_seccomp, (LINUX,)),
     Check("file rules", look_at_file_rules, (LINUX,), 90.0),
+    Check("wall", look_at_wall, (LINUX,), 90.0),
     Check("socat", look_at_socat, (LINUX,)),
     Check("seatbelt", look_at_seatbelt, (MACOS,), 90.0),
     Check("run", look_at_backend, seconds=90.0),

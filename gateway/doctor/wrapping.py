@@ -1,15 +1,20 @@
 """Checks of the wrap itself, each a real trial. What is launched works in a temporary directory, which is removed."""
 
+import asyncio
 import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.allowlists import load_shipped
+from gateway.config import compile_egress
 from gateway.doctor.findings import Finding, Verdict, failed, ok, warning
 from gateway.doctor.kernel import look_at_landlock, look_at_seccomp
 from gateway.doctor.place import Place
 from gateway.errors import GatewayError
+from gateway.proxy.reactor import GatewayLoop
+from gateway.self_test import State, prove_wall
 from gateway.session import Bridge, FileRules
 from sandbox.backends import NATIVE
 from sandbox.backends.base import Command
@@ -25,6 +30,7 @@ from sandbox.spec import SandboxBindMount, SandboxSpec
 # the second could not.
 _TRY: Final = "if (: >.env) 2>/dev/null; then exit 1; fi; (: >free) || exit 2"
 _SECONDS: Final = 20.0
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SAID: Final = 200
 
 
@@ -82,23 +88,49 @@ def _missing(place: Place, name: str) -> Iterator[Finding]:
 
 def _try_out(place: Place, folder: str) -> int:
     """The exit status of the trial in a wrap. GatewayError says what the wrap lacks."""
-    path = "/usr/local/bin:/usr/bin:/bin"
-    spec = SandboxSpec(
+    running = NATIVE.launch(_spec(place, folder))
+    try:
+        command = Command(("/bin/sh", "-c", _TRY), {"PATH": _PATH}, folder, timeout=_SECONDS)
+        events = list(NATIVE.exec(running, command))
+    finally:
+        NATIVE.destroy(running)
+    return next((event.code for event in events if isinstance(event, Exit)), -1)
+
+
+def _spec(place: Place, folder: str, file_rules: FileRules = FileRules.CREATE_TIME) -> SandboxSpec:
+    return SandboxSpec(
         session_id="doctor",
         workspace_id="default",
         agent_id="",
         bind_mounts=(SandboxBindMount(folder, folder),),
         user_home=place.environ.get("HOME", ""),
-        search_path=path,
+        search_path=_PATH,
         command=("/bin/sh",),
+        file_rules=file_rules,
     )
-    running = NATIVE.launch(spec)
-    try:
-        command = Command(("/bin/sh", "-c", _TRY), {"PATH": path}, folder, timeout=_SECONDS)
-        events = list(NATIVE.exec(running, command))
-    finally:
-        NATIVE.destroy(running)
-    return next((event.code for event in events if isinstance(event, Exit)), -1)
+
+
+def look_at_wall(place: Place, name: str) -> Iterator[Finding]:
+    """Whether there is a way out of a wrap past its proxies: the self-test of a session, in a wrap of its own."""
+    if not probe_linux(place.find("bwrap"), place.host).available:
+        yield failed(name, "cannot be tried: bubblewrap makes no wrap here", "mend that first")
+        return
+    egress = place.config.egress
+    rules = compile_egress(place.config, load_shipped(), (), network=True)
+    with tempfile.TemporaryDirectory(prefix="agent-gateway-doctor-") as folder:
+        # The weaker file rules: whether the others hold is another check's business.
+        running = NATIVE.launch(_spec(place, os.path.realpath(folder), FileRules.EXISTING_ONLY))
+        try:
+            with asyncio.Runner(loop_factory=GatewayLoop) as runner:
+                outcome = runner.run(prove_wall(rules, running, egress.limits))
+        finally:
+            NATIVE.destroy(running)
+    if outcome.state is State.HOLDS:
+        yield ok(name, outcome.reason)
+    elif outcome.state is State.OPEN:
+        yield failed(name, outcome.reason, "do not run agents here, and report it")
+    else:
+        yield warning(name, outcome.reason)
 
 
 def look_at_socat(place: Place, name: str) -> Iterator[Finding]:

@@ -173,7 +173,7 @@ class _Summing:
             one.backend, one.file_rules = text_of(sandbox, "backend"), text_of(sandbox, "file_rules")
         if text_of(detail, "state") == "opened":
             one.opened = min(one.opened or moment, moment)
-        elif text_of(detail, "state") == "closed" and moment >= one.closed:
+        elif moment >= one.closed:
             one.closed = moment
             status = detail.get("exit_status")
             one.exit_status = status if isinstance(status, int) else None

@@ -59,6 +59,7 @@ class Surroundings:
     tell: Callable[[Violation], None]
     give_up: Callable[[str], None]
     suspended: Callable[[], bool]
+    is_destroyed: Callable[[], bool]
 
 
 class Attended:
@@ -350,6 +351,8 @@ class Attended:
         command's."""
         code = _exit_code(self._status)
         short_of_memory = code in (None, KILLED) and self._oom.happened()
+        if code is None and self._cause is None and self._surroundings.is_destroyed():
+            return KILLED, Cause.MANUAL  # started while the wrap was being destroyed
         if code is None and self._cause is None:
             return FAILED, Cause.OOM if short_of_memory else Cause.MANUAL
         if code is None or code == KILLED:

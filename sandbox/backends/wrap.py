@@ -192,7 +192,9 @@ class Wrap(ABC):
             except OSError as error:
                 self._give_up("it starts no more commands")
                 raise GatewayError("the command could not be started", str(error)) from error
-            surroundings = Surroundings(self.wrapped, self._tell_read, self._give_up, self._is_suspended)
+            surroundings = Surroundings(
+                self.wrapped, self._tell_read, self._give_up, self._is_suspended, lambda: self._destroyed
+            )
             try:
                 execution = Attended(
                     control, attendant, streams, command.stdin, command.timeout, surroundings, oom

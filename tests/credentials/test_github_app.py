@@ -63,6 +63,35 @@ async def failure(work: Awaitable[object]) -> GitHubError:
     return caught.value
 
 
+# --- How it stands --------------------------------------------------------------------------------
+
+
+def test_standing(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        standing = await world.app.standing()
+        assert standing.permissions == {"contents": "write", "metadata": "read", "pull_requests": "write"}
+        assert standing.ahead is not None
+        installation = await world.app.installation(WIDGET)
+        assert (installation.id, installation.permissions) == (
+            await world.app.find(WIDGET),
+            standing.permissions,
+        )
+
+    with_github(tmp_path, scenario)
+
+
+def test_standing_of_an_app_that_github_does_not_know(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        other = register_app().private_key_pem
+        async with plain_client() as client:
+            app = GitHubApp(world.forge.api_url, 7, other, client, world.clock)
+            assert (await failure(app.standing())).status == 401
+            elsewhere = GitHubApp(world.forge.url, 7, other, client, world.clock)
+            assert (await failure(elsewhere.standing())).status in {401, 404}
+
+    with_github(tmp_path, scenario)
+
+
 # --- What it gets ---------------------------------------------------------------------------------
 
 

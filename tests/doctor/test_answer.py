@@ -14,7 +14,13 @@ from tests.sandbox.wrapping import HERE, PYTHON
 
 # No network, and a hosts file that knows names.
 OFFLINE = ("unshare", "--map-root-user", "--mount", "--net", "sh", "-c")
-HOSTS = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
+HOSTS = 'mount --bind "$1" /etc/hosts && "$2" -c "$3" && shift 3 && exec "$@"'
+# The loopback is down in a new network (netdevice(7), SIOCSIFFLAGS).
+LOOPBACK = """
+import fcntl, socket, struct
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    fcntl.ioctl(sock.fileno(), 0x8914, struct.pack("16sh22x", b"lo", 0x49))
+"""
 
 
 def refusing(what: str) -> tuple[str, ...]:
@@ -25,7 +31,7 @@ def refusing(what: str) -> tuple[str, ...]:
 def offline(hosts: Path, text: str) -> tuple[str, ...]:
     """Without a network; names are in a hosts file with this text."""
     hosts.write_text(text)
-    return (*OFFLINE, HOSTS, "sh", str(hosts))
+    return (*OFFLINE, HOSTS, "sh", str(hosts), PYTHON, LOOPBACK)
 
 
 def test_a_host_where_all_is_well(tmp_path: Path) -> None:
@@ -57,8 +63,8 @@ def test_a_name_that_leads_into_the_own_network(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "failed"),
     [
-        ("user", {"bubblewrap", "user namespaces", "file rules"}),
-        ("mount", {"bubblewrap", "file rules"}),
+        ("user", {"bubblewrap", "user namespaces", "file rules", "wall"}),
+        ("mount", {"bubblewrap", "file rules", "wall"}),
         ("landlock", {"landlock", "file rules"}),
         ("notification", {"seccomp", "file rules"}),
         ("pidfd_getfd", {"file rules"}),
@@ -73,7 +79,11 @@ def test_a_host_that_refuses(tmp_path: Path, what: str, failed: set[str]) -> Non
 def test_a_host_without_bubblewrap(tmp_path: Path) -> None:
     console = Console(tmp_path, before=without_bubblewrap(os.devnull))
     found = asked(console)
-    assert {name for name, one in found.items() if one["verdict"] == "failed"} == {"bubblewrap", "file rules"}
+    assert {name for name, one in found.items() if one["verdict"] == "failed"} == {
+        "bubblewrap",
+        "file rules",
+        "wall",
+    }
     assert found["run"]["verdict"] == "warning"
     assert "what holds, under none:" in console.call("doctor").lines
 

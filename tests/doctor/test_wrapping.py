@@ -12,6 +12,7 @@ from gateway.doctor.wrapping import (
     look_at_bubblewrap,
     look_at_file_rules,
     look_at_socat,
+    look_at_wall,
 )
 from gateway.errors import UsageError
 from tests.fakes.doctor import only, place_in, program
@@ -63,6 +64,15 @@ def test_weaker_file_rules_are_named(tmp_path: Path) -> None:
 def test_file_rules_without_bubblewrap(tmp_path: Path) -> None:
     finding = only(list(look_at_file_rules(place_in(tmp_path, find=lambda _: ""), "file rules")))
     assert finding.verdict is Verdict.FAILED
+
+
+def test_the_wall(tmp_path: Path) -> None:
+    finding = only(list(look_at_wall(place_in(tmp_path), "wall")))
+    assert (finding.verdict, finding.reason.startswith("no way past the proxies")) == (Verdict.OK, True)
+
+
+def test_no_wall_without_bubblewrap(tmp_path: Path) -> None:
+    assert only(list(look_at_wall(place_in(tmp_path, find=lambda _: ""), "wall"))).verdict is Verdict.FAILED
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ class Played:
     told: list[SandboxEvent] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
     suspended: bool = False
+    destroyed: bool = False
 
     def end(self, status: bytes = bytes(4)) -> None:
         """The command is over, with everything closed."""
@@ -55,7 +56,11 @@ def played(
     (stdin_end, stdin_write), (stdout, stdout_end), (stderr, stderr_end) = os.pipe(), os.pipe(), os.pipe()
     play = Played(theirs, stdin_end, stdout_end, stderr_end)
     surroundings = Surroundings(
-        wrapped, tell or play.told.append, play.given_up.append, lambda: play.suspended
+        wrapped,
+        tell or play.told.append,
+        play.given_up.append,
+        lambda: play.suspended,
+        lambda: play.destroyed,
     )
     streams = Streams(stdin_write, stdout, stderr)
     execution = Attended(ours, os.getpid(), streams, stdin, timeout, surroundings, oom or OomWatch())
@@ -342,3 +347,11 @@ def test_callback_that_fails_ends_the_command(monkeypatch: pytest.MonkeyPatch) -
             Exit(125),
         ]
     assert failures == ["the log is full"]
+
+
+def test_one_that_was_started_while_its_wrap_was_destroyed_was_killed() -> None:
+    """Nobody had told it to end; but it was no process of the wrap that failed."""
+    with played() as (execution, play):
+        play.destroyed = True
+        play.end(b"")
+        assert list(execution) == [Killed(Cause.MANUAL), Exit(137)]
