@@ -87,7 +87,14 @@ def test_dispositions_are_those_of_a_bare_process(tmp_path: Path, way: tuple[str
     look = ("grep", "-E", "^Sig(Ign|Blk|Cgt)", "/proc/self/status")
     bare = subprocess.run((*before, *look), capture_output=True, check=True, timeout=PATIENCE).stdout
     done = Console(tmp_path, before=before).run(*look, options=way)
-    assert (done.status, done.stdout) == (0, bare)
+    assert (done.status, public(done.stdout)) == (0, public(bare))
+
+
+def public(status: bytes) -> list[tuple[str, int]]:
+    """The sets of signals in /proc/PID/status, without the two that the C library keeps for itself: whoever was started
+    by posix_spawn(3), as make does, may find them ignored, and a wrap sets them back."""
+    pairs = (line.split(":\t") for line in status.decode().splitlines())
+    return [(name, int(signals, 16) & ~(0b11 << 31)) for name, signals in pairs]
 
 
 @both_ways

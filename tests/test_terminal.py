@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.operator_socket import find_sockets
 from tests.fakes.console import BACKENDS, PROGRAM, WAYS, Console, descendants, end, hear, terminal, watched
 from tests.source_tree import ROOT
 
@@ -164,6 +165,8 @@ def test_killed_group_leaves_no_process(tmp_path: Path, way: tuple[str, ...]) ->
         assert len(pids) >= 4
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+    # Its socket is what nobody was left to remove: whoever looks for sockets next does.
+    assert find_sockets(console.folder / "run/agent-gateway") == ()
     assert console.left() == []
 
 
