@@ -28,7 +28,8 @@ NAMES = (*(f"agent-{mode}" for mode in Mode), "terminal")
 @contextmanager
 def host() -> Iterator[Path]:
     """A host in small: a worktree with a submodule and a linked checkout, a home, state."""
-    root = Path(f"/tmp/{os.getpid()}{time.monotonic_ns()}")
+    # Of one length always: where a profile's strings are cut depends on it.
+    root = Path("/tmp", f"{os.getpid()}{time.monotonic_ns()}".zfill(19)[-19:])
     root.mkdir(mode=0o700)
     try:
         for repository in ("tree", "tree/vendor/lib"):
