@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.errors import AuditError
+from gateway.metrics import Metrics
 from gateway.policy.rules import Rule
 from gateway.policy.wording import printable
 from gateway.session import Session
@@ -128,6 +129,11 @@ class Approvals:
     def attended(self) -> bool:
         """Is there anybody to answer?"""
         return bool(self._approvers)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The counters of the process whose log this is."""
+        return self._log.metrics
 
     @property
     def waiting(self) -> tuple[Question, ...]:

@@ -180,6 +180,7 @@ class Authorizer:
             if not attempt.opened:
                 attempt.refused = True
                 self._count(attempt.session).denied += 1
+                self.log.metrics.count_connection(Verdict.DENY, Code.INTERNAL)
             return INTERNAL
         self._opened(attempt)
         return _RECORDED
@@ -205,7 +206,8 @@ class Authorizer:
         if decision is not None:
             verdict, code = decision.verdict, decision.code
             rule = decision.rule or rule
-        self._count_end(attempt, verdict)
+        self._count_end(attempt, verdict, code)
+        self.log.metrics.count_bytes(figures.bytes_up, figures.bytes_down)
         self._record(attempt, "closed", verdict, code, rule, _written(figures))
 
     def counts(self, session_id: str) -> Counts:
@@ -235,15 +237,18 @@ class Authorizer:
         if not attempt.opened:
             attempt.opened = True
             self._count(attempt.session).allowed += 1
+            self.log.metrics.count_connection(Verdict.ALLOW)
 
     def _refused(self, attempt: Attempt, decision: Decision) -> None:
         attempt.refused = True
         self._count(attempt.session).denied += 1
+        self.log.metrics.count_connection(Verdict.DENY, decision.code)
         self._write_refusal(attempt, decision)
 
     def _refused_by_limit(self, attempt: Attempt, decision: Decision) -> None:
         attempt.refused = True
         self._count(attempt.session).denied += 1
+        self.log.metrics.count_connection(Verdict.DENY, decision.code)
         now = int(self.clock())
         held = self._limited.get(attempt.session.id)
         if held is not None and held.second != now:
@@ -295,12 +300,15 @@ class Authorizer:
     def _count(self, session: Session) -> Counts:
         return self.counts(session.id)
 
-    def _count_end(self, attempt: Attempt, verdict: Verdict) -> None:
+    def _count_end(self, attempt: Attempt, verdict: Verdict, code: str) -> None:
         """A dial that failed was allowed; what was refused after it was opened was not."""
         counts = self._count(attempt.session)
         if verdict is not Verdict.DENY:
             counts.allowed += not attempt.opened
+            if not attempt.opened:
+                self.log.metrics.count_connection(verdict)
         elif not attempt.refused:
+            self.log.metrics.count_connection(verdict, code)
             counts.denied += 1
             counts.allowed -= attempt.opened
 

@@ -1,7 +1,7 @@
 """Opens and closes sessions: compile, register, record; then forget and record, whatever else failed."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gateway.audit import AuditEvent, AuditLog, EventKind, Reason
@@ -44,11 +44,10 @@ def open_session(
     kept: Sequence[str] = (),
     dropped: Sequence[str] = (),
     chosen: Sequence[str] = (),
-    self_test: Mapping[str, object] | None = None,
 ) -> Session:
     """Registers a session and records it. `kept`, `dropped` and `chosen` (what the user set) are names of variables in
-    the environment, never values; `self_test` is what became of that. ValueError when the id is live; AuditError when
-    it cannot be recorded (then it is not open)."""
+    the environment, never values. ValueError when the id is live; AuditError when it cannot be recorded (then it is
+    not open)."""
     session = Session(
         id=request.id,
         sandbox=request.sandbox,
@@ -70,7 +69,6 @@ def open_session(
         "environment_kept": sorted(kept),
         "environment_dropped": sorted(dropped),
         "environment_set": sorted(chosen),
-        **({"self_test": self_test} if self_test is not None else {}),
     }
     try:
         log.append(AuditEvent(EventKind.SESSION, fields, session))

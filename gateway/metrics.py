@@ -18,8 +18,8 @@ class Metrics:
     """The counters of a process. Changes; used from one event loop.
 
     `connections` by verdict (`allow`, `deny`; of plain HTTP, requests; one that is refused after it was allowed counts
-    as both), `denials` by code, `pushes` by what became of
-    them (`forwarded`, `refused`), `tokens` by what happened (`minted`, `revoked`, `revoke_failed`, `mint_failed`).
+    as both), `denials` by code, `pushes` by what became of them (`forwarded`, `refused`), `tokens` by what happened
+    (`minted`, `revoked`, `revoke_failed`, `mint_failed`).
     """
 
     connections: Counter[str] = field(default_factory=Counter)

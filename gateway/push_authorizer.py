@@ -161,6 +161,7 @@ class PushAuthorizer:
             counts.forwarded += 1
         else:
             counts.refused += 1
+        self.log.metrics.count_push("forwarded" if record.forwarded else "refused")
         if not record.refs and not record.forwarded and self._is_one_of_many(session):
             return True
         return self._write(session, _fields(record))

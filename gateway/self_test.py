@@ -1,10 +1,9 @@
-"""The start-up self-test of a wrapped session: the wall is tried from where the command will stand, before it does.
+"""The self-test of a wrapped session, for the doctor: the wall is tried from where a command would stand.
 
 A process of ours joins the wrap's network namespace and tries (`sandbox/egress_probe.py`): is there a way past the
 proxies, is the host's loopback out of reach, does the HTTP proxy refuse a host that is on no list, and does it let one
 through that is allowed (or a refusal would prove nothing). For that the session's own two listeners are served a moment
-by the session's own rules and a name more, on a log that is thrown away: the session's records and counts are the
-command's alone. What came of it stands in the record of the session's opening.
+by the session's own rules and a name more, on a log that is thrown away.
 """
 
 import asyncio
@@ -71,26 +70,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`reason` is a sentence for the record and for whoever started the session."""
+    """`reason` is a sentence for people."""
 
     state: State
     reason: str
     milliseconds: int = 0
-
-    def as_fields(self) -> Mapping[str, object]:
-        """For the record of the session's opening."""
-        return {"verdict": self.state.value, "reason": self.reason, "duration_ms": self.milliseconds}
-
-    def require(self) -> str:
-        """A note for the user, usually empty. GatewayError where the wall does not hold: no command may run then."""
-        if self.state is State.OPEN:
-            raise GatewayError(
-                f"the wall of this session does not hold: {self.reason}",
-                "do not run agents here; agent-gateway doctor says more, and please report it",
-            )
-        if self.state is not State.UNTESTED or self == NOT_HERE:
-            return ""
-        return f"{self.reason} (the wrap itself came up as it should)"
 
 
 class Prober:

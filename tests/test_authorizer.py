@@ -736,3 +736,22 @@ def test_a_name_in_another_script_is_shown_in_both_forms(door: Door) -> None:
     door.authorizer.authorize(attempt, EgressRequest(CONNECT, "xn--mnchen-3ya.test", 443))
     record = door.records()[-1]
     assert (record["host"], record["host_unicode"]) == ("xn--mnchen-3ya.test", "m\u00fcnchen.test")
+
+
+def test_what_monitoring_hears(door: Door) -> None:
+    """A failed dial was allowed; what is cut after it was allowed is both; refusals by limit are counted one by one."""
+    figures = Figures(10, 200)
+    door.authorizer.close(door.opened(), figures)
+    failed = door.attempt()
+    assert door.authorizer.authorize(failed, host_request()).allowed
+    door.authorizer.close(failed, Figures(), Decision(Verdict.ALLOW, "", "no", Code.DNS_FAILED))
+    cut = door.opened()
+    decision = door.authorizer.authorize(cut, name_request("other.test"))
+    door.authorizer.close(cut, figures, decision)
+    door.authorizer.authorize(door.attempt("other.test"), host_request("other.test"))
+    for _ in range(3):
+        door.authorizer.authorize_connection(door.attempt(), Limits(tunnels=1), 1, Allowance(1.0, 0.0))
+    metrics = door.log.metrics
+    assert dict(metrics.connections) == {"allow": 3, "deny": 5}
+    assert dict(metrics.denials) == {"sni_mismatch": 1, "not_listed": 1, "limit": 3}
+    assert (metrics.bytes_up, metrics.bytes_down) == (20, 400)

@@ -131,6 +131,7 @@ def test_counts(doors: Doors) -> None:
         doors.door.record(session(), PushRecord("acme/widget", forwarded=forwarded))
     counts = doors.door.counts("s1")
     assert (counts.forwarded, counts.refused) == (1, 2)
+    assert dict(doors.door.log.metrics.pushes) == {"forwarded": 1, "refused": 2}
     doors.door.forget("s1")
     assert doors.door.counts("s1").refused == 0
 

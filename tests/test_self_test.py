@@ -13,15 +13,11 @@ from typing import Any
 import pytest
 
 from gateway.allowlists import load_shipped
-from gateway.audit import AuditLog
 from gateway.config import Config, compile_egress
-from gateway.errors import GatewayError
-from gateway.lifecycle import SessionRequest, open_session
 from gateway.policy.egress import EgressRules
 from gateway.policy.limits import Limits
 from gateway.proxy.reactor import GatewayLoop
 from gateway.self_test import (
-    NOT_HERE,
     UNWRAPPED,
     Outcome,
     Prober,
@@ -30,13 +26,12 @@ from gateway.self_test import (
     judge,
     prove_wall,
 )
-from gateway.session import FileRules, SandboxStamp, Sessions
+from gateway.session import FileRules
 from sandbox.backends import NATIVE
 from sandbox.backends.base import Endpoints, Running
 from sandbox.launch import from_name
 from sandbox.spec import SandboxBindMount, SandboxHandle, SandboxSpec, SandboxState
 from tests.fakes.config_files import load
-from tests.fakes.console import read_log
 
 MARK = "0123"
 HELD = {"route": "", "host": "closed", "refused": "403 deny; code=not_listed", "passed": f"200 {MARK}"}
@@ -206,28 +201,3 @@ def test_judgement(told: dict[str, str], network: bool, state: State, words: str
     found, reason = judge(told, MARK, network=network)
     assert found is state
     assert words in reason
-
-
-# --- What follows ---------------------------------------------------------------------------------
-
-
-def test_only_an_open_wall_ends_the_run() -> None:
-    assert Outcome(State.HOLDS, "fine").require() == ""
-    assert Outcome(State.UNTESTED, "it could not be tried").require().startswith("it could not be tried (")
-    with pytest.raises(GatewayError, match="does not hold: there is a way out"):
-        Outcome(State.OPEN, "there is a way out").require()
-
-
-def test_what_cannot_be_tried_at_all_is_no_note() -> None:
-    assert (UNWRAPPED.require(), NOT_HERE.require()) == ("", "")
-
-
-def test_it_is_on_record(tmp_path: Path) -> None:
-    log = AuditLog(tmp_path)
-    stamp = SandboxStamp("native", "create-time")
-    request = SessionRequest("session-1", make_rules(), stamp, "secret")
-    open_session(request, Sessions(), log, self_test=Outcome(State.HOLDS, "fine", 9).as_fields())
-    log.close()
-    (record,) = read_log(log.path)
-    assert (record["event"], record["state"]) == ("session", "opened")
-    assert record["self_test"] == {"verdict": "holds", "reason": "fine", "duration_ms": 9}

@@ -1,6 +1,7 @@
 """The operator API, HTTP on a Unix socket: what waits for an approval, as it comes, and the answers to it.
 
     GET  /healthz, /sessions, /approvals
+    GET  /metrics                   counters of this process, as Prometheus reads them
     GET  /approvals/watch           a line of JSON for each question that comes or ends, an empty one now and then
     POST /approvals/ID/approve      {"remember": false, "reason": ""}
     POST /approvals/ID/deny         {"message": ""}
@@ -28,9 +29,11 @@ from tornado.iostream import StreamClosedError
 from tornado.netutil import add_accept_handler
 from tornado.web import Application, HTTPError
 
+from gateway import __version__
 from gateway.api.agent import JsonHandler, Route
 from gateway.approvals import Answer, Approvals, Question, Settling
 from gateway.approver_command import as_json
+from gateway.metrics import CONTENT_TYPE, Gauges, exposition
 from gateway.session import Session
 
 # Bytes of a request: an answer is a line or two.
@@ -74,6 +77,7 @@ def operator_routes(desk: Desk) -> tuple[Route, ...]:
     return (
         (r"/healthz", _Health, values),
         (r"/sessions", _Sessions, values),
+        (r"/metrics", _Metrics, values),
         (r"/approvals", _List, values),
         (r"/approvals/watch", _Watch, values),
         (r"/approvals/([0-9]{1,18})/(approve|deny)", _Answer, values),
@@ -195,6 +199,16 @@ class _Health(_OperatorHandler):
 class _Sessions(_OperatorHandler):
     def get(self) -> None:
         self.say(HTTPStatus.OK, {"sessions": [_session_json(session) for session in self._desk.sessions]})
+
+
+class _Metrics(_OperatorHandler):
+    """For Prometheus."""
+
+    def get(self) -> None:
+        approvals = self._desk.approvals
+        gauges = Gauges(len(tuple(self._desk.sessions)), len(approvals.waiting), approvals.attended)
+        self.set_header("Content-Type", CONTENT_TYPE)
+        self.finish(exposition(approvals.metrics, gauges, __version__))
 
 
 class _List(_OperatorHandler):

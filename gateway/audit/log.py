@@ -23,6 +23,7 @@ from gateway.audit.sealing import EVERY, ROOM, Reason, Seal
 from gateway.audit.tending import Tending
 from gateway.audit.written_file import UnusableFile, WrittenFile
 from gateway.errors import AuditError
+from gateway.metrics import Metrics
 from gateway.session import Session
 
 # Full files that wait for `sync` to close them, before appending does it itself.
@@ -56,6 +57,8 @@ class AuditLog:
         self.max_bytes = max_bytes
         self.keep_days = keep_days
         self.state = state
+        # Of what is recorded here, for whoever monitors this process; the doors count.
+        self.metrics = Metrics()
         self._clock = clock
         self._process = os.getpid()
         self._chain = f"{self._process}-{secrets.token_hex(4)}"

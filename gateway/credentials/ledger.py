@@ -250,6 +250,7 @@ class Ledger:
         self._append({**fields, "reason": reason} if reason else fields)
 
     def _append(self, fields: Mapping[str, object]) -> None:
+        self._log.metrics.count_token(str(fields["state"]))
         self._log.append(AuditEvent(EventKind.TOKEN, fields, self._session))
 
 

@@ -130,11 +130,8 @@ def _session(record: Record) -> tuple[Mark, str]:
         wrap = text_of(sandbox, "backend") if isinstance(sandbox, dict) else ""
         network = "" if text_of(record, "network") != "false" else ", no network"
         where = cut(text_of(record, "worktree"))
-        test = record.get("self_test")
-        verdict = text_of(test, "verdict") if isinstance(test, dict) else ""
-        tested = f", self-test: {cut(verdict)}" if verdict else ""
         mode = text_of(record, "mode")
-        return Mark.PLAIN, f"opened: {mode} in {where}, wrap {wrap or 'unknown'}{network}{tested}"
+        return Mark.PLAIN, f"opened: {mode} in {where}, wrap {wrap or 'unknown'}{network}"
     status = text_of(record, "exit_status")
     return Mark.PLAIN, f"closed, {f'exit status {status}' if status else 'exit status not known'}"
 

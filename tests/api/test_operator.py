@@ -55,6 +55,18 @@ def post(desk: OperatorDesk, target: str, body: bytes = b"{}") -> tuple[int, dic
     return send(desk, head.encode() + body)
 
 
+def scrape(desk: OperatorDesk) -> dict[str, str]:
+    """The samples of the process, by name and labels."""
+    with connect(desk.path, 30) as wire:
+        wire.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        with wire.makefile("rb") as file:
+            head, _, body = file.read().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in head
+    lines = (line for line in body.decode().splitlines() if not line.startswith("#"))
+    return dict(line.rsplit(" ", 1) for line in lines)
+
+
 def attach(desk: OperatorDesk) -> None:
     desk.call(lambda: desk.approvals.attach(Somebody()))
 
@@ -283,3 +295,17 @@ def test_nobody_else_is_served(user: int, is_served: bool) -> None:
 
 def test_the_length_of_credentials_is_that_of_the_kernel() -> None:
     assert struct.calcsize("3i") == 12
+
+
+def test_metrics(desk: OperatorDesk) -> None:
+    before = scrape(desk)
+    assert (before["agent_gateway_approvals_pending"], before["agent_gateway_approver_attached"]) == (
+        "0",
+        "0",
+    )
+    attach(desk)
+    desk.ask()
+    desk.call(lambda: desk.approvals.metrics.count_connection("deny", "port"))
+    after = scrape(desk)
+    assert (after["agent_gateway_approvals_pending"], after["agent_gateway_approver_attached"]) == ("1", "1")
+    assert after['agent_gateway_denials_total{code="port"}'] == "1"

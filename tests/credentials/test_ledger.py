@@ -53,6 +53,7 @@ def test_records(tmp_path: Path) -> None:
         assert common.items() <= minted.items()
         assert common.items() <= revoked.items()
         assert (minted["state"], revoked["state"]) == ("minted", "revoked")
+        assert dict(world.log.metrics.tokens) == {"minted": 1, "revoked": 1}
         assert "reason" not in minted | revoked
         assert token.value not in world.log.path.read_text()
         assert not world.forge.tokens.live

@@ -63,8 +63,8 @@ def told(event: str, *, session: str = "s1", agent: str = "claude", **fields: An
         ),
         (
             "session",
-            {"state": "opened", "mode": "chat", "worktree": "/w", "self_test": {"verdict": "holds"}},
-            "opened: chat in /w, wrap unknown, self-test: holds",
+            {"state": "opened", "mode": "chat", "worktree": "/w"},
+            "opened: chat in /w, wrap unknown",
         ),
         ("session", {"state": "closed", "exit_status": 3}, "closed, exit status 3"),
         ("session", {"state": "closed", "exit_status": None}, "closed, exit status not known"),
