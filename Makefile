@@ -25,7 +25,7 @@ demo: setup
 	$(BIN)/agent-gateway demo $(ARGS)
 
 test: setup
-	@sh setup/system-packages.sh curl:curl git:git ssh:openssh-client /usr/sbin/sshd:openssh-server
+	@sh setup/system-packages.sh curl:curl git:git ssh:openssh-client /usr/sbin/sshd:openssh-server chromium:chromium
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: setup

@@ -1,13 +1,12 @@
 """The parsers of the command line: which commands and options there are. It runs nothing; `cli.py` does."""
 
 import argparse
-from typing import Final, NoReturn
+from typing import Final
 
-from gateway import __version__
-from gateway.policy.wording import printable
+from gateway.parser import VERSION, Commands, Parser, add_command
+from gateway.review_arguments import add_review
 
 _MODES: Final = ("chat", "review", "plan", "orchestrate")
-_VERSION: Final = f"agent-gateway {__version__}"
 # Commands that take CMD after "--".
 _WITH_COMMAND: Final = frozenset({"run", "profile"})
 
@@ -20,23 +19,6 @@ _PROFILE_TEXT: Final = (
     "Prints the bubblewrap command line or the Seatbelt profile that `run` would use with the same options. It runs "
     "and makes nothing, and works for both platforms on either."
 )
-
-_REVIEW_TEXT: Final = (
-    "Shows what is recorded, the newest last, as lines for people; or answers one question about it. Nothing is "
-    "changed. What cannot be read of the log is named on stderr. Times are UTC."
-)
-_EVENTS: Final = (
-    "session", "egress", "push", "token", "action", "approval", "violation", "config", "checkpoint",
-)  # fmt: skip
-
-type _Commands = argparse._SubParsersAction[Parser]
-
-
-class Parser(argparse.ArgumentParser):
-    """What it complains about is the caller's text."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
 
 
 def divide(arguments: list[str]) -> tuple[list[str], list[str] | None]:
@@ -54,33 +36,24 @@ def build_parser() -> Parser:
         description="Wraps a coding agent: its network is an allowlist, and what goes out is on record.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=_VERSION)
+    parser.add_argument("--version", action="version", version=VERSION)
     parser.set_defaults(command_name="")
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
     _add_profile(commands)
     _add_check(commands)
-    _add_review(commands)
+    add_review(commands)
     _add_approvals(commands)
     _add_hook(commands)
     _add_doctor(commands)
-    _add(commands, "demo", "the main job against targets of its own on loopback").set_defaults(
+    add_command(commands, "demo", "the main job against targets of its own on loopback").set_defaults(
         command_name="demo"
     )
     return parser
 
 
-def _add(
-    commands: _Commands, name: str, text: str, description: str | None = None, usage: str | None = None
-) -> Parser:
-    """A command's or subject's parser with what every one has."""
-    parser = commands.add_parser(name, help=text, description=description, usage=usage, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=_VERSION)
-    return parser
-
-
-def _add_run(commands: _Commands) -> None:
-    run = _add(
+def _add_run(commands: Commands) -> None:
+    run = add_command(
         commands, "run", "wrap a command and run it", _RUN_TEXT, "agent-gateway run [options] -- CMD [ARG...]"
     )
     _add_wrap_options(run)
@@ -88,8 +61,8 @@ def _add_run(commands: _Commands) -> None:
     run.set_defaults(command_name="run")
 
 
-def _add_profile(commands: _Commands) -> None:
-    profile = _add(
+def _add_profile(commands: Commands) -> None:
+    profile = add_command(
         commands,
         "profile",
         "what run would use as its wrap",
@@ -161,10 +134,10 @@ def _add_session_options(run: Parser) -> None:
     run.add_argument("stray", nargs="*", help=argparse.SUPPRESS)
 
 
-def _add_check(commands: _Commands) -> None:
-    check = _add(commands, "check", "dry runs", "Dry runs: nothing is opened or recorded.")
+def _add_check(commands: Commands) -> None:
+    check = add_command(commands, "check", "dry runs", "Dry runs: nothing is opened or recorded.")
     subjects = check.add_subparsers(metavar="SUBJECT", required=True)
-    host = _add(subjects, "host", "would this host be allowed?", "Exit status: 0 allowed, 1 refused.")
+    host = add_command(subjects, "host", "would this host be allowed?", "Exit status: 0 allowed, 1 refused.")
     host.add_argument("target", metavar="NAME[:PORT]")
     host.add_argument("--config", metavar="F")
     host.add_argument("--allow", metavar="DOMAIN", action="append", default=[])
@@ -177,7 +150,7 @@ def _add_check(commands: _Commands) -> None:
     host.set_defaults(command_name="check host")
     _add_check_push(subjects)
     _add_check_command(subjects)
-    config = _add(
+    config = add_command(
         subjects,
         "config",
         "every problem in a config or list file",
@@ -190,8 +163,8 @@ def _add_check(commands: _Commands) -> None:
     config.set_defaults(command_name="check config")
 
 
-def _add_check_push(subjects: _Commands) -> None:
-    push = _add(
+def _add_check_push(subjects: Commands) -> None:
+    push = add_command(
         subjects,
         "push",
         "would this push be allowed?",
@@ -215,8 +188,8 @@ def _add_check_push(subjects: _Commands) -> None:
     push.set_defaults(command_name="check push")
 
 
-def _add_check_command(subjects: _Commands) -> None:
-    command = _add(
+def _add_check_command(subjects: Commands) -> None:
+    command = add_command(
         subjects,
         "command",
         "would this shell line be allowed?",
@@ -234,99 +207,8 @@ def _add_check_command(subjects: _Commands) -> None:
     command.set_defaults(command_name="check command")
 
 
-def _add_review(commands: _Commands) -> None:
-    review = _add(
-        commands,
-        "review",
-        "the security review of the audit log",
-        _REVIEW_TEXT,
-        "agent-gateway review [filters] [what] [--json|--csv]\n       agent-gateway review verify [options]",
-    )
-    _add_review_filters(review)
-    _add_review_questions(review)
-    review.set_defaults(command_name="review")
-    subjects = review.add_subparsers(metavar="SUBJECT", prog="agent-gateway review")
-    _add_review_verify(subjects)
-
-
-def _add_review_filters(review: Parser) -> None:
-    """Each may be given several times: one of the values must fit."""
-    for option, metavar, text in (
-        ("--session", "ID", "of this session"),
-        ("--host", "GLOB", "to hosts that fit: api.example.com, *.example.com"),
-        ("--code", "CODE", "refused or failed with this code"),
-        ("--rule", "GLOB", "decided by this rule: baseline.txt:12, deny.txt:*"),
-        ("--text", "TEXT", "with this text in any value, in any letter case"),
-    ):
-        review.add_argument(option, metavar=metavar, action="append", default=[], help=text)
-    review.add_argument("--verdict", choices=("allow", "deny", "ask"), action="append", default=[])
-    review.add_argument("--event", choices=_EVENTS, action="append", default=[], help=", ".join(_EVENTS))
-    moment = "2026-01-31, 2026-01-31T12:00:00Z, or so long ago: 30m, 2h, 3d"
-    review.add_argument("--since", metavar="MOMENT", help=moment)
-    review.add_argument("--until", metavar="MOMENT", help="before this moment, written alike")
-
-
-def _add_review_questions(review: Parser) -> None:
-    what = review.add_mutually_exclusive_group()
-    what.add_argument("--summary", action="store_true", help="hosts, denials, pushes, tokens, ... in figures")
-    what.add_argument("--new-since", metavar="SESSION|MOMENT", help="hosts that were never seen before it")
-    what.add_argument("--follow", action="store_true", help="goes on with what is recorded from now on")
-    what.add_argument(
-        "--sql", metavar="SELECT", help="one SELECT over the views log, egress, push, token, ..."
-    )
-    what.add_argument(
-        "--suggest", action="store_true", help="list lines that would have let through what was refused"
-    )
-    review.add_argument("--limit", metavar="N", type=_count, help="the first N only")
-    review.add_argument("--tail", metavar="N", type=_count, help="the last N only")
-    form = review.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="for programs; records as they stand in the log")
-    form.add_argument("--csv", action="store_true", help="for spreadsheets")
-    review.add_argument(
-        "--log",
-        metavar="DIRECTORY|FILE",
-        action="append",
-        default=[],
-        help="the log to read (default: the audit directory of the config in use)",
-    )
-    review.add_argument("--config", metavar="F")
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of records")
-    return int(text)
-
-
-def _add_review_verify(subjects: _Commands) -> None:
-    verify = _add(
-        subjects,
-        "verify",
-        "is the log what was written?",
-        "Follows every chain through its files, checks every signature, and compares with the register of chains in "
-        "the state directory. Names what was edited, removed, added, moved or cut, by file and line. Exit status: 0 "
-        "intact, 1 broken.",
-    )
-    verify.add_argument(
-        "places",
-        metavar="DIRECTORY|FILE",
-        nargs="*",
-        help="default: the audit directory of the config in use",
-    )
-    verify.add_argument("--config", metavar="F")
-    verify.add_argument(
-        "--key",
-        metavar="F",
-        action="append",
-        default=[],
-        help="a further key to believe (PEM, public or private)",
-    )
-    verify.add_argument("--json", action="store_true")
-    verify.set_defaults(command_name="review verify")
-
-
-def _add_approvals(commands: _Commands) -> None:
-    approvals = _add(
+def _add_approvals(commands: Commands) -> None:
+    approvals = add_command(
         commands,
         "approvals",
         "answer what is asked first",
@@ -340,24 +222,24 @@ def _add_approvals(commands: _Commands) -> None:
         ("list", "what waits now"),
         ("watch", "questions as they come; being there to be asked"),
     ):
-        one = _add(words, word, text)
+        one = add_command(words, word, text)
         one.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
         one.set_defaults(word=word)
-    approve = _add(words, "approve", "say yes")
+    approve = add_command(words, "approve", "say yes")
     approve.add_argument("question", metavar="ID", help="its number, or SESSION:NUMBER")
     approve.add_argument(
         "--remember", action="store_true", help="and to the same for the rest of the session"
     )
     approve.add_argument("--reason", metavar="R", dest="text", default="", help="for the record")
     approve.set_defaults(word="approve")
-    deny = _add(words, "deny", "say no")
+    deny = add_command(words, "deny", "say no")
     deny.add_argument("question", metavar="ID", help="its number, or SESSION:NUMBER")
     deny.add_argument("--message", metavar="M", dest="text", default="", help="for whoever asked")
     deny.set_defaults(word="deny")
 
 
-def _add_doctor(commands: _Commands) -> None:
-    doctor = _add(
+def _add_doctor(commands: Commands) -> None:
+    doctor = add_command(
         commands,
         "doctor",
         "what works on this host, and what mends the rest",
@@ -373,10 +255,12 @@ def _add_doctor(commands: _Commands) -> None:
     doctor.set_defaults(command_name="doctor")
 
 
-def _add_hook(commands: _Commands) -> None:
-    hook = _add(commands, "hook", "hooks of agents", "What an agent's settings have run before its tools.")
+def _add_hook(commands: Commands) -> None:
+    hook = add_command(
+        commands, "hook", "hooks of agents", "What an agent's settings have run before its tools."
+    )
     events = hook.add_subparsers(metavar="EVENT", required=True)
-    before = _add(
+    before = add_command(
         events,
         "pre-tool-use",
         "Claude Code's PreToolUse hook",

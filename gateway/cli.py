@@ -18,7 +18,7 @@ import argparse
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from gateway.arguments import build_parser, divide
@@ -26,10 +26,8 @@ from gateway.errors import GatewayError, UsageError
 from gateway.policy.wording import printable, printable_lines
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from gateway.options import RunOptions
-    from gateway.review.questions import ReviewRequest
+    from gateway.review_command import Console
 
 USAGE: Final = 2
 FAILED: Final = 125
@@ -252,103 +250,21 @@ def _check_config(options: argparse.Namespace) -> int:
 
 
 def _review(options: argparse.Namespace) -> int:
-    import time
-    from datetime import UTC, datetime
-    from itertools import chain, islice
+    from gateway.review_command import answer_review
 
-    from gateway.review.following import INTERVAL
-    from gateway.review.progress import progress_line
-    from gateway.review.questions import review
-    from gateway.review.reading import Damages
-
-    now = datetime.now(UTC)
-    request = _review_request(options, now)
-    is_shown = sys.stdout.isatty()
-    # On one terminal the records themselves show how far it is.
-    is_silent = is_shown and request.is_listing and request.tail is None
-    told = 0
-
-    def waits(damages: Damages) -> bool:
-        nonlocal told
-        _say(*(f"damaged: {one}" for one in damages.named[told:]))
-        told = len(damages.named)
-        sys.stdout.flush()
-        time.sleep(INTERVAL)
-        return True
-
-    with progress_line(sys.stderr, "reading") as progress:
-        answer = review(request, now, _unheard if is_silent else progress, waits)
-        first = list(islice(answer.lines, 1)) if is_shown else _print(answer.lines)
-    _print(chain(first, answer.lines))
-    _say(*answer.notes())
-    return 0
-
-
-def _review_request(options: argparse.Namespace, now: "datetime") -> "ReviewRequest":
-    from pathlib import Path
-
-    from gateway.places import audit_directory
-    from gateway.review.questions import Format, ReviewRequest, select
-
-    own = audit_directory(options.config, os.environ) if not options.log else None
-    places = [Path(place) for place in options.log] if own is None else [own]
-    return ReviewRequest(
-        # The log of a product that never ran is not there, and empty.
-        places=tuple(place for place in places if place != own or options.follow or place.exists()),
-        selection=select(
-            sessions=options.session,
-            hosts=options.host,
-            verdicts=options.verdict,
-            codes=options.code,
-            rules=options.rule,
-            events=options.event,
-            since=options.since,
-            until=options.until,
-            texts=options.text,
-            now=now,
-        ),
-        format=Format.JSON if options.json else Format.CSV if options.csv else Format.TEXT,
-        limit=options.limit,
-        tail=options.tail,
-        is_coloured=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
-        summary=options.summary,
-        new_since=options.new_since or "",
-        follow=options.follow,
-        sql=options.sql or "",
-        suggest=options.suggest,
-    )
-
-
-def _unheard(done: int, total: int) -> None:
-    """Progress that nobody is told."""
-
-
-def _print(lines: Iterable[str]) -> list[str]:
-    for line in lines:
-        print(line)
-    return []
+    return answer_review(options, _console())
 
 
 def _review_verify(options: argparse.Namespace) -> int:
-    from pathlib import Path
+    from gateway.review_command import answer_verify
 
-    from gateway.places import audit_directory, state_directory
-    from gateway.review.progress import progress_line
-    from gateway.review.verify import verify
+    return answer_verify(options, _console())
 
-    places = [Path(place) for place in options.places] or [audit_directory(options.config, os.environ)]
-    with progress_line(sys.stderr, "verifying") as progress:
-        keys = [Path(key) for key in options.key]
-        report = verify(
-            places,
-            state_directory(os.environ),
-            keys,
-            progress,
-            processes=os.cpu_count() or 1,
-            must_exist=bool(options.places),
-        )
-    print(json.dumps(report.as_json()) if options.json else report.as_text())
-    return 0 if report.is_intact else 1
+
+def _console() -> "Console":
+    from gateway.review_command import Console
+
+    return Console(os.environ, print, _say, sys.stdout, sys.stderr)
 
 
 def _approvals(options: argparse.Namespace) -> int:

@@ -122,28 +122,32 @@ def review(
     return Answer(_of_all(request, now, damages, progress), damages)
 
 
+def readable_first[T](places: Sequence[Path], damages: Damages, ask: Callable[[Sequence[LogFile]], T]) -> T:
+    """What is asked of all of the log, without files that cannot be read: the database reads all or none.
+    GatewayError, UsageError."""
+    try:
+        return ask(audit_files(*places))
+    except UnreadableFile:
+        # Also a file that was compressed, or removed, between its being found and its being read.
+        return ask(readable(audit_files(*places), damages))
+
+
 def _of_all(request: ReviewRequest, now: datetime, damages: Damages, progress: Progress) -> Iterator[str]:
-    """The answer to a question about all of the log, without files that cannot be read: the database reads all or
-    none."""
+    """The answer to a question about all of the log."""
 
     def answered(files: Sequence[LogFile]) -> Iterator[str]:
         if request.summary:
-            return _summary(request, files, damages, progress)
-        if request.new_since:
-            return _news(request, files, damages, now, progress)
-        if request.sql:
-            return _sql(request, files, damages, progress)
-        return _suggestions(request, files, damages, progress)
+            lines = _summary(request, files, damages, progress)
+        elif request.new_since:
+            lines = _news(request, files, damages, now, progress)
+        elif request.sql:
+            lines = _sql(request, files, damages, progress)
+        else:
+            lines = _suggestions(request, files, damages, progress)
+        # An unreadable file shows with the first of them.
+        return chain([*islice(lines, 1)], lines)
 
-    lines = answered(audit_files(*request.places))
-    try:
-        first = list(islice(lines, 1))
-    except UnreadableFile:
-        # Also a file that was compressed, or removed, between its being found and its being read.
-        lines = answered(readable(audit_files(*request.places), damages))
-        first = []
-    yield from first
-    yield from lines
+    yield from readable_first(request.places, damages, answered)
 
 
 def _records(

@@ -125,10 +125,11 @@ def find_refused(
     files: Sequence[LogFile],
     selection: Selection,
     cautions: Cautions,
-    damages: Damages,
+    damages: Damages | None,
     progress: Progress | None = None,
 ) -> tuple[tuple[Refused, ...], Mapping[str, tuple[tuple[str, bool], ...]]]:
-    """What was refused, and from where clients were sent to it. GatewayError, UnreadableFile."""
+    """What was refused, and from where clients were sent to it; `damages` hears what could not be read, None where that
+    is known already. GatewayError, UnreadableFile."""
     where, values = condition(selection)
     with Store(files) as store:
         rows = store.query(_ASKED.format(where=where), values, progress)
@@ -136,7 +137,8 @@ def find_refused(
         if any(row[0] == "not_listed" for row in rows):
             query = _SENT_ON.format(follows=_FOLLOWS, guessed=_GUESSED)
             pairs = store.query(query, [sorted(cautions.sources)], progress)
-        store.damages(damages)
+        if damages is not None:
+            store.damages(damages)
     refused = tuple(
         Refused(str(code), str(host), int(port), str(rule), str(address), int(count))
         for code, host, port, rule, address, count, _ in rows

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gateway.policy.wording import printable
+from gateway.review.amounts import many
 from gateway.review.summary import Counted, Figures, Summary
 from gateway.review.tables import as_table
 from gateway.review.telling import shown_bytes, shown_moment
@@ -28,7 +29,7 @@ def _head(summary: Summary) -> str:
     total, pushes, tokens = summary.total, summary.pushes, summary.tokens
     living = sum(one.count for one in summary.never_revoked)
     told = [
-        f"{_many(summary.records, 'record')} of {_many(len(summary.sessions), 'session')}, "
+        f"{many(summary.records, 'record')} of {many(len(summary.sessions), 'session')}, "
         f"{shown_moment(summary.first)} to {shown_moment(summary.last)}",
         f"connections: {total.allowed} allowed ({total.failed} of them without an answer), {total.denied} denied; "
         f"{shown_bytes(total.bytes_up)} up, {shown_bytes(total.bytes_down)} down, {len(summary.hosts)} hosts",
@@ -41,10 +42,6 @@ def _head(summary: Summary) -> str:
         f"violations: {sum(one.count for one in summary.violations) or 'none'}",
     ]
     return "\n".join(printable(line) for line in told)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _by_name(rows: Iterable[Counted], part: int) -> str:
