@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from gateway.arguments import build_parser, divide
+from gateway.children import mind_children
 from gateway.errors import GatewayError, UsageError
 from gateway.policy.wording import printable, printable_lines
 
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs one command and exits with its status."""
     _open_standard_streams()
     sys.excepthook = _tell_and_exit
+    mind_children()
     arguments, command_line = divide(list(sys.argv[1:] if argv is None else argv))
     parser = build_parser()
     options = parser.parse_args(arguments)

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, Self
 
+from gateway.children import minded
+
 PASSED_ON: Final = frozenset(
     {
         signal.SIGINT,
@@ -39,7 +41,7 @@ class Signals:
         self.ignored = frozenset(
             number
             for number in signal.valid_signals() - _INTERPRETERS_OWN
-            if signal.getsignal(number) is signal.SIG_IGN
+            if signal.getsignal(number) is signal.SIG_IGN or number in minded()
         )
         self._handler: Callable[[int, bool], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

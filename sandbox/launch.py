@@ -70,8 +70,8 @@ def choose_backend(
 
     `flag` is the value of `--sandbox`, `backend` of `--backend` (None where left out), `environment` the launcher's
     own, `config` the configuration's `sandbox`, `profile` `agent` or `terminal`. UsageError for a bad value and for
-    what contradicts itself; GatewayError when a backend was asked for by name and cannot run: it is never replaced by
-    a weaker one.
+    what contradicts itself; GatewayError when a backend was asked for by name and cannot run (it is never replaced by
+    a weaker one), and when it could not be found out whether this host can wrap.
     """
     options = options or WrapOptions()
     if profile == Profile.TERMINAL:  # it has the host's network
@@ -90,6 +90,11 @@ def choose_backend(
         return _unwrapped("agent sandbox DISABLED by --profile terminal", backends, _stepped_down(backends))
     native = from_name(NATIVE, backends)
     probe = _probe(native, options)
+    if probe.is_unsure:
+        raise GatewayError(
+            f"whether this host can wrap could not be found out: {printable(probe.hint)}",
+            "try again when it has room; --sandbox off runs the command without a wrap",
+        )
     if not probe.available:
         return _unwrapped(f"no OS-native agent sandbox on this host ({printable(probe.hint)})", backends)
     return _wrapped(native, profile, options)

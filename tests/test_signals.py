@@ -86,8 +86,11 @@ def test_dispositions_are_those_of_a_bare_process(tmp_path: Path, way: tuple[str
     before = ("bash", "-c", f'{trap}exec "$@"', "bash")
     look = ("grep", "-E", "^Sig(Ign|Blk|Cgt)", "/proc/self/status")
     bare = subprocess.run((*before, *look), capture_output=True, check=True, timeout=PATIENCE).stdout
-    done = Console(tmp_path, before=before).run(*look, options=way)
+    console = Console(tmp_path, before=before)
+    done = console.run(*look, options=way)
     assert (done.status, public(done.stdout)) == (0, public(bare))
+    # Nor do they change whether it is wrapped.
+    assert console.records("session")[0]["sandbox"]["backend"] == BACKENDS[way]
 
 
 def public(status: bytes) -> list[tuple[str, int]]:

@@ -39,12 +39,13 @@ OF_THE_PROGRAM = (Step.PROGRAM, Step.OPTIONS)
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed step of the program at `program`. `error`: the errno where it is known; `said`: its own words, which
-    are quoted and never read."""
+    are quoted and never read; `is_unsure`: it was not refused, there was no answer."""
 
     step: Step
     program: str = ""
     error: int = 0
     said: str = ""
+    is_unsure: bool = False
 
 
 def explain(failure: Failure, host: Host) -> str:

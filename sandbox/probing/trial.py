@@ -4,12 +4,15 @@ One run with everything a wrap uses decides. If it fails, smaller runs follow, e
 fails is the step to explain (`obstacles.py`). Exit statuses count, never what a program says.
 """
 
+import errno
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from gateway.policy.wording import printable
@@ -27,6 +30,10 @@ NOTE = "bubblewrap: namespace isolation, no kernel boundary"
 TRIAL_DEADLINE = 20.0
 # Of what a failed trial says; its first line is quoted.
 SAID_LIMIT = 400
+
+# What a host that has no room says: another time it has some. And signals by which others end a trial.
+NO_ROOM = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+ENDED_BY_OTHERS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 # Exits with the errno of unshare(2), or 0: the one step that can be tried without bubblewrap.
 UNSHARE_USER = """
@@ -94,7 +101,19 @@ def probe_linux(program: str, host: Host) -> Probe:
     if not program:
         return missing_programs(("bubblewrap",), host)
     failure = find_failure(program)
-    return Probe(True, NOTE) if failure is None else Probe(False, hint=explain(failure, host))
+    if failure is None:
+        return Probe(True, NOTE)
+    return Probe(False, hint=explain(failure, host), is_unsure=failure.is_unsure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A trial that failed: its exit status, or the errno where it could not be started; the first line of what it said;
+    whether that is no answer, since there was no room or no time for one."""
+
+    status: int
+    said: str
+    is_unsure: bool = False
 
 
 def find_failure(program: str) -> Failure | None:
@@ -103,32 +122,30 @@ def find_failure(program: str) -> Failure | None:
     whole = _try_wrap(program, (*NAMESPACES, *MOUNTS), filtering)
     if whole is None:
         return None
-    said = _try((program, "--version"))
-    if said is not None:
-        return Failure(Step.PROGRAM, program, *said)
-    said = _try((program, *NEWEST_OPTIONS, "--version"))
-    if said is not None:
-        return Failure(Step.OPTIONS, program, *said)
+    for step, command in ((Step.PROGRAM, ()), (Step.OPTIONS, NEWEST_OPTIONS)):
+        refused = _try((program, *command, "--version"))
+        if refused is not None:
+            return Failure(step, program, refused.status, refused.said, refused.is_unsure)
     refused = _try((sys.executable, "-I", "-S", "-E", "-B", "-c", UNSHARE_USER))
     if refused is not None:
-        return Failure(Step.USER, program, refused[0], whole[1])
+        return Failure(Step.USER, program, refused.status, whole.said, refused.is_unsure)
     arguments: tuple[str, ...] = ()
     for step, more in STEPS:
         arguments += more
         refused = _try_wrap(program, arguments)
         if refused is not None:
-            return Failure(step, program, 0, refused[1])
+            return Failure(step, program, 0, refused.said, refused.is_unsure)
     refused = _try_wrap(program, arguments, filtering)
     if refused is not None:
-        return Failure(Step.FILTER, program, 0, refused[1])
+        return Failure(Step.FILTER, program, 0, refused.said, refused.is_unsure)
     # Every part works: what failed was that one run (killed for want of memory, say), unless it fails again.
     whole = _try_wrap(program, (*NAMESPACES, *MOUNTS), filtering)
     if whole is None:
         return None
-    return Failure(Step.WHOLE, program, 0, whole[1])
+    return Failure(Step.WHOLE, program, 0, whole.said, whole.is_unsure)
 
 
-def _try_wrap(program: str, arguments: tuple[str, ...], filtering: bytes = b"") -> tuple[int, str] | None:
+def _try_wrap(program: str, arguments: tuple[str, ...], filtering: bytes = b"") -> _Refusal | None:
     """A run of bubblewrap that wraps its own `--version`, the one command sure to be inside."""
     command = ("--", os.path.realpath(program), "--version")
     if not filtering:
@@ -142,9 +159,8 @@ def _try_wrap(program: str, arguments: tuple[str, ...], filtering: bytes = b"") 
         os.close(descriptor)
 
 
-def _try(command: Sequence[str], *passed: int) -> tuple[int, str] | None:
-    """None when the command exits with 0; otherwise its status, or the errno when it cannot be started, and the first
-    line of what it said."""
+def _try(command: Sequence[str], *passed: int) -> _Refusal | None:
+    """None when the command exits with 0."""
     try:
         done = subprocess.run(
             command,
@@ -156,10 +172,11 @@ def _try(command: Sequence[str], *passed: int) -> tuple[int, str] | None:
             pass_fds=passed,
         )
     except OSError as error:
-        return error.errno or 0, os.strerror(error.errno or 0)
+        return _Refusal(error.errno or 0, os.strerror(error.errno or 0), error.errno in NO_ROOM)
     except subprocess.TimeoutExpired:
-        return 0, f"no end within {TRIAL_DEADLINE:.0f} seconds"
+        return _Refusal(0, f"no end within {TRIAL_DEADLINE:.0f} seconds", True)
     if done.returncode == 0:
         return None
     lines = [line for line in done.stderr[:SAID_LIMIT].decode(errors="replace").splitlines() if line.strip()]
-    return done.returncode, printable(lines[0]) if lines else f"exit status {done.returncode}"
+    said = printable(lines[0]) if lines else f"exit status {done.returncode}"
+    return _Refusal(done.returncode, said, -done.returncode in ENDED_BY_OTHERS)

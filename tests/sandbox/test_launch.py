@@ -92,6 +92,19 @@ def test_choice(
     assert ("stepped down" in choice.log) is (line == "agent sandbox DISABLED by --profile terminal")
 
 
+UNSURE: tuple[Backend, ...] = (Stated("native", Probe(False, hint="no end", is_unsure=True)), *WITH[1:])
+
+
+@pytest.mark.parametrize("flag", [None, "on"])
+def test_what_could_not_be_found_out_is_no_reason_to_go_without(flag: str | None) -> None:
+    with pytest.raises(
+        GatewayError, match="whether this host can wrap could not be found out: no end"
+    ) as error:
+        choose_backend(flag, None, {}, True, "agent", UNSURE)
+    assert "--sandbox off" in error.value.hint
+    assert choose_backend("off", None, {}, True, "agent", UNSURE).backend.name == "none"
+
+
 @pytest.mark.parametrize(
     ("flag", "backend", "variable", "profile"),
     [

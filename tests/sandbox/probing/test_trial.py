@@ -190,6 +190,39 @@ def test_program_that_does_not_work(tmp_path: Path, text: str, mode: int, step: 
     assert words in probe.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "is_unsure"),
+    [
+        ("kill -KILL $$", True),
+        ("kill -TERM $$", True),
+        ("exec sleep 1000", True),
+        ("kill -SYS $$", False),
+        ("exit 1", False),
+    ],
+)
+def test_no_answer_is_no_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, is_unsure: bool
+) -> None:
+    """What others ended, or what takes too long, says nothing about the host."""
+    monkeypatch.setattr("sandbox.probing.trial.TRIAL_DEADLINE", 0.5)
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    probe = probe_linux(str(program), host_with(tmp_path / "host", {}))
+    assert (probe.available, probe.is_unsure) == (False, is_unsure)
+
+
+def test_no_room_is_no_refusal() -> None:
+    """As an ordinary user, who may start no further process."""
+    look = LOOK.replace("probe.available", "probe.is_unsure")
+    command = ["prlimit", "--nproc=1", PYTHON, "-B", "-c", look, "/"]
+    done = subprocess.run(
+        as_ordinary(command), capture_output=True, text=True, cwd=SOURCES, timeout=PATIENCE, check=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(SOURCES)},
+    )  # fmt: skip
+    assert json.loads(done.stdout)[:3] == ["PROGRAM", 11, True]
+
+
 def test_system_program_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "true"
     own.write_text("#!/bin/sh\n")

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.filerules import FileRules, NameRules
+from sandbox.folding import readings
 from sandbox.seatbelt.policy import FilePolicy, Names, Operation, Root, ways
 from tests.sandbox.seatbelt.launches import CHAT, CONFIGURED, HOME, NAMES, READ_ONLY, STATE, TERMINAL, WORK
 
@@ -167,7 +168,8 @@ def test_names_are_those_of_every_platform(names: list[str]) -> None:
     here = policy.refusal(WRITE, f"{folder}/{names[-1]}")
     excepted = {*CHAT.names.allowed, "secret-public"}
     packages = [at for at, name in enumerate(names) if name in CHAT.names.package_folders]
-    inside = any(name.endswith((".pem", ".key")) for name in names[:-1]) if packages else False
+    read = [reading for name in names[:-1] for reading in readings(name.encode())]
+    inside = any(name.endswith((".pem", ".key")) for name in read) if packages else False
     if there:
         assert here, names
     elif not inside and not excepted & {name.lower() for name in names[:-1]}:
