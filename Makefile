@@ -26,7 +26,7 @@ demo: setup
 
 test: setup
 	@sh setup/system-packages.sh curl:curl git:git ssh:openssh-client /usr/sbin/sshd:openssh-server chromium:chromium
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

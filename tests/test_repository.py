@@ -21,6 +21,7 @@ TEST_SINS = {
 # stand in allowlists/ alone.
 NAMED_FREELY = frozenset({"llm", "git-hosting"})
 # Folders of one machine. Sample paths in tests are under /home/dev, /srv or tmp_path.
+DOTTED = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 MACHINE_PATHS = re.compile(r"(?<![\w.~/-])/(?:root|work|workspaces?)/")
 
 
@@ -34,14 +35,25 @@ def download_hosts() -> frozenset[str]:
 def test_download_addresses_stand_in_the_lists_alone() -> None:
     hosts = download_hosts()
     assert hosts, "the baseline names no registry"
-    words = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(hosts)))})(?![\w-])")
     found = [
-        f"{path}: {match.group()}"
+        f"{path}: {name}"
         for path, text in texts()
         if path.parts[0] != "allowlists"
-        for match in words.finditer(text)
+        for word in set(DOTTED.findall(text))
+        for name in parts_of(word) & hosts
     ]
     assert not found, "\n".join(found)
+
+
+def parts_of(word: str) -> set[str]:
+    """Every name that a dotted word holds: of `a.b.c` also `b.c` and `a.b`."""
+    labels = word.split(".")
+    ends = range(1, len(labels) + 1)
+    return {".".join(labels[start:end]) for end in ends for start in range(end)}
+
+
+def test_names_are_found_in_words() -> None:
+    assert parts_of("a.b.c") == {"a", "b", "c", "a.b", "b.c", "a.b.c"}
 
 
 def test_no_path_of_a_machine() -> None:
@@ -53,6 +65,7 @@ def test_no_path_of_a_machine() -> None:
 def test_tests_neither_sleep_nor_skip_nor_mock() -> None:
     found: list[str] = []
     for path, tree in sources_of_tests():
+        file = path.relative_to(ROOT)
         for node in ast.walk(tree):
             names = []
             if isinstance(node, ast.Attribute | ast.Name):
@@ -61,6 +74,6 @@ def test_tests_neither_sleep_nor_skip_nor_mock() -> None:
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-            found.extend(f"{place}: {name}: {TEST_SINS[name]}" for name in names if name in TEST_SINS)
+            line = getattr(node, "lineno", 0)
+            found.extend(f"{file}:{line}: {name}: {TEST_SINS[name]}" for name in names if name in TEST_SINS)
     assert not found, "\n".join(found)

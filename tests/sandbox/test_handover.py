@@ -157,7 +157,7 @@ def test_descriptors_of_an_attendant_are_not_taken(count: int) -> None:
 def test_child_tells_its_end() -> None:
     """Once, in its own thread; at once if it is over."""
     reader, writer = os.pipe()
-    child = Child(("/bin/sh", "-c", f"read line <&{reader}"), (reader,), None)
+    child = Child(("/bin/bash", "-c", f"read line <&{reader}"), (reader,), None)  # sh knows ten numbers only
     ends: list[str] = []
     child.at_end(lambda: ends.append(threading.current_thread().name))
     assert child.pid > 0
