@@ -218,10 +218,10 @@ def test_an_agent_that_does_not_go_on() -> None:
 def test_a_signal_blocks_by_way_of_the_shell_line(number: int) -> None:
     """As the settings have it: whatever ends the program, the line's status is 2."""
     with Origin(lambda wire: _listen(wire)) as origin:
-        # -m: without job control a shell has what runs in the background ignore SIGINT.
+        # Without job control a shell has what runs in the background ignore SIGINT.
         line = " ".join((*HOOK, "&", "echo $!;", "wait $! || exit 2"))
         process = subprocess.Popen(
-            ["/bin/bash", "-mc", f"exec 3<&0; {line.replace('&', '<&3 &', 1)}"],
+            ["/bin/bash", "-c", f"set -m; exec 3<&0; {line.replace('&', '<&3 &', 1)}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
