@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from gateway.errors import UsageError
 from gateway.operator_socket import OperatorSocket, connect, find_sockets, socket_folder
 from gateway.policy.wording import printable
 from gateway.question_text import describe
+from gateway.typed_answers import HELP, TypedAnswer, take_typed
 
 # Seconds for an answer, and for a sign of life of one that is watched: the gateway gives one every five.
 _PATIENCE: Final = 10.0
@@ -52,11 +54,13 @@ def approvals(
     remember: bool,
     text: str,
     json: bool,
+    read: Callable[[], str] | None = None,
 ) -> int:
-    """The command: its exit status. `write` takes results, `tell` what is said about them."""
+    """The command: its exit status. `write` takes results, `tell` what is said about them; `read` gives the next line
+    that a person types, where one sits there."""
     folder = socket_folder(environ)
     if word == "watch":
-        return watch(folder, write, as_json=json)
+        return watch(folder, write, as_json=json, read=None if json else read)
     if word == "list":
         return list_waiting(folder, write, tell, as_json=json)
     status, said = answer(folder, question, approve=word == "approve", remember=remember, text=text)
@@ -128,8 +132,15 @@ def answer(
     return _told(name, word, status, said, remember)
 
 
-def watch(folder: Path, write: Callable[[str], None], *, as_json: bool) -> int:
-    """Shows questions as they come and go, at gateways that start later too, until it is interrupted."""
+def watch(
+    folder: Path,
+    write: Callable[[str], None],
+    *,
+    as_json: bool,
+    read: Callable[[], str] | None = None,
+) -> int:
+    """Shows questions as they come and go, at gateways that start later too, and takes typed answers, until it is
+    interrupted."""
     threads: dict[Path, threading.Thread] = {}
     lock = threading.Lock()
     over = threading.Event()
@@ -144,6 +155,10 @@ def watch(folder: Path, write: Callable[[str], None], *, as_json: bool) -> int:
 
     if not as_json:
         say("watching: questions of every run are shown here, Ctrl-C ends it")
+    if read is not None:
+        say(HELP)
+        typing = (read, partial(_answer_typed, folder), say)
+        threading.Thread(target=take_typed, args=typing, daemon=True, name="typed answers").start()
     try:
         while not over.is_set():
             for place in find_sockets(folder):
@@ -161,6 +176,16 @@ def watch(folder: Path, write: Callable[[str], None], *, as_json: bool) -> int:
         raise BrokenPipeError
     except KeyboardInterrupt:
         return 130
+
+
+def _answer_typed(folder: Path, typed: TypedAnswer) -> str:
+    try:
+        _, said = answer(
+            folder, typed.question, approve=typed.approve, remember=typed.remember, text=typed.text
+        )
+    except UsageError as error:
+        return "; ".join(error.lines)
+    return said
 
 
 def _watch_one(place: OperatorSocket, say: Callable[[str], None], as_json: bool) -> None:

@@ -18,6 +18,7 @@ import argparse
 import dataclasses
 import json
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -274,7 +275,12 @@ def _approvals(options: argparse.Namespace) -> int:
 
     chosen = vars(options)
     words = {key: chosen[key] for key in ("word", "question", "remember", "text", "json")}
-    return approvals(os.environ, lambda line: print(line, flush=True), _say, **words)
+    read = None
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
+        # A job in the background must not be stopped for reading: it is told that it cannot.
+        signal.signal(signal.SIGTTIN, signal.SIG_IGN)
+        read = sys.stdin.readline
+    return approvals(os.environ, lambda line: print(line, flush=True), _say, read=read, **words)
 
 
 def _hook_pre_tool_use(options: argparse.Namespace) -> int:

@@ -4,15 +4,18 @@ import io
 import json
 import threading
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
-from gateway.approvals_command import answer, find_waiting, list_waiting, watch
+from gateway.approvals_command import answer, approvals, find_waiting, list_waiting, watch
 from gateway.errors import UsageError
 from gateway.operator_socket import listen, session_socket
 from gateway.policy.push import PushRequest, UpdateKind
 from gateway.policy.remembering import remembered_push
 from gateway.policy.repositories import parse_repository
+from gateway.typed_answers import HELP
+from tests.fakes.console import PROGRAM, Console, terminal
 from tests.fakes.operator_desk import OperatorDesk, Somebody, operator_desk
 
 
@@ -189,6 +192,90 @@ class Screen(io.StringIO):
     def wait_for(self, text: str) -> None:
         with self.changed:
             assert self.changed.wait_for(lambda: text in self.getvalue(), 30), self.getvalue()
+
+
+def test_what_is_typed_answers(tmp_path: Path, folder: Path) -> None:
+    screen, typed = Screen(), Queue[str]()
+    options = {"as_json": False, "read": typed.get}
+    threading.Thread(target=watch, args=(folder, screen.line), kwargs=options, daemon=True).start()
+    with operator_desk(tmp_path, folder) as desk:
+        desk.wait_until(lambda: desk.approvals.attended)
+        first, yes = desk.ask()
+        second, no = desk.ask()
+        denied, overridden = desk.ask(override=True)
+        for line in (
+            "y",
+            "yes please",
+            f"n s1:{second.id} not today\n",
+            f"y {first.id}\n",
+            f"y {denied.id}\n",
+        ):
+            typed.put(line)
+        screen.wait_for(f"{denied.id} is denied by a rule: to override it, write --reason TEXT")
+        typed.put(f"y {denied.id} it is urgent\n")
+        assert (yes.result(30).allowed, no.result(30).allowed, no.result(30).reason) == (
+            True,
+            False,
+            "not today",
+        )
+        assert (overridden.result(30).allowed, overridden.result(30).reason) == (True, "it is urgent")
+        for said in (
+            HELP,
+            f"{first.id} is approved",
+            f"s1:{second.id} is denied",
+            "'please' names no question",
+        ):
+            screen.wait_for(said)
+
+
+def test_a_person_answers_where_the_question_is_shown(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    sockets = tmp_path / "run/agent-gateway"
+    with operator_desk(tmp_path, sockets) as desk, terminal(console, PROGRAM, "approvals", "watch") as shown:
+        shown.see(b"answer with: y ID")
+        desk.wait_until(lambda: desk.approvals.attended)
+        question, asking = desk.ask()
+        shown.see(b"push to acme/widget")
+        shown.type(f"y {question.id}\n".encode())
+        shown.see(f"{question.id} is approved".encode())
+        assert asking.result(30).allowed
+        shown.type(b"\x03")
+        assert shown.end() == 130
+
+
+def test_a_watcher_in_the_background_goes_on(tmp_path: Path) -> None:
+    """Reading there would stop it, and whoever is stopped is nobody to ask."""
+    console = Console(tmp_path)
+    sockets = tmp_path / "run/agent-gateway"
+    job = f"set -m; {PROGRAM} approvals watch & wait; echo stopped"
+    with operator_desk(tmp_path, sockets) as desk, terminal(console, "bash", "-c", job) as shown:
+        shown.see(b"answer with: y ID")
+        desk.wait_until(lambda: desk.approvals.attended)
+        question, asking = desk.ask()
+        shown.see(b"push to acme/widget")
+        assert answer(sockets, f"{question.id}", approve=True)[0] == 0
+        assert asking.result(30).allowed
+        shown.see(b"is over")
+        assert b"stopped" not in shown.shown
+
+
+def test_programs_are_not_asked_to_type(folder: Path) -> None:
+    """JSON is for programs: nothing but events is written, and nothing is read."""
+    screen = Screen()
+
+    def read() -> str:
+        raise AssertionError("read")
+
+    options = {"read": read, "word": "watch", "question": "", "remember": False, "text": "", "json": True}
+    environ = {"XDG_RUNTIME_DIR": str(folder)}
+    threading.Thread(
+        target=approvals, args=(environ, screen.line, screen.line), kwargs=options, daemon=True
+    ).start()
+    with operator_desk(folder, folder / "agent-gateway") as desk:
+        desk.wait_until(lambda: desk.approvals.attended)
+        desk.ask()
+        screen.wait_for('"asked"')
+        assert HELP not in screen.getvalue()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
