@@ -17,6 +17,8 @@ from gateway.review.telling import cut, shown_bytes, shown_moment
 # Rows of a table; the figures above it and `--json` have all.
 HOSTS: Final = 100
 ROWS: Final = 1000
+# Refs of one push.
+_REFS: Final = 50
 # Characters of one value.
 _LONG: Final = 400
 # Characters of a word that still fits into a column.
@@ -148,7 +150,8 @@ def _push(record: Record) -> list[Row]:
     code, approver = text_of(record, "code"), text_of(record, "approver")
     said = cut(f"{code}: {text_of(record, 'reason')}".strip(": "), _LONG)
     rows: list[Row] = []
-    for ref in parts_of(record, "refs")[:ROWS]:
+    refs = parts_of(record, "refs")
+    for ref in refs[:_REFS]:
         given = f"rule {cut(text_of(ref, 'rule'), 120)}: {cut(text_of(ref, 'reason'), _LONG)}".strip(": ")
         approved = f"; approved by {cut(approver, 80)}" if approver else ""
         what = join(text_of(ref, "kind"), " ", element("code", _moved(ref)))
@@ -158,6 +161,8 @@ def _push(record: Record) -> list[Row]:
         )  # fmt: skip
     if not rows:
         rows.append((*where, "", "", verdict("deny"), said, ""))
+    if len(refs) > _REFS:
+        rows.append((*where, f"and {many(len(refs) - _REFS, 'more ref')}", "", "", "", ""))
     return rows
 
 

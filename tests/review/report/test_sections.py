@@ -146,6 +146,12 @@ def test_pushes() -> None:
     assert "The last 3 of 9 pushes." in words(found)
 
 
+def test_a_push_of_everything() -> None:
+    push = push_fields()
+    found = rows(sections.pushes(listed("push", {**push, "refs": push["refs"] * 52})))
+    assert (len(found), found[-1][3]) == (51, "and 2 more refs")
+
+
 def test_tokens() -> None:
     found = sections.tokens(
         listed(
