@@ -44,10 +44,11 @@ def open_session(
     kept: Sequence[str] = (),
     dropped: Sequence[str] = (),
     chosen: Sequence[str] = (),
+    self_test: str = "",
 ) -> Session:
     """Registers a session and records it. `kept`, `dropped` and `chosen` (what the user set) are names of variables in
-    the environment, never values. ValueError when the id is live; AuditError when it cannot be recorded (then it is
-    not open)."""
+    the environment, never values; `self_test` is what trying its wall came to, empty where nobody tries. ValueError
+    when the id is live; AuditError when it cannot be recorded (then it is not open)."""
     session = Session(
         id=request.id,
         sandbox=request.sandbox,
@@ -69,6 +70,7 @@ def open_session(
         "environment_kept": sorted(kept),
         "environment_dropped": sorted(dropped),
         "environment_set": sorted(chosen),
+        "self_test": self_test or None,
     }
     try:
         log.append(AuditEvent(EventKind.SESSION, fields, session))

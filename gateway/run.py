@@ -25,15 +25,18 @@ from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.audit.signing import import_slowly
 from gateway.authorizer import Authorizer, Counts
 from gateway.closing import closing_line, note_hosts, ungoverned_line
+from gateway.ending import Ending, record
 from gateway.errors import AuditError, GatewayError
 from gateway.foreground import run_command
 from gateway.garbage import settle_garbage
 from gateway.hooking import write_settings
-from gateway.lifecycle import SessionRequest, close_session, new_secret, open_session, record_violation
+from gateway.lifecycle import new_secret, record_violation
 from gateway.log_sync import synced
+from gateway.opening import command_environment, open_planned
 from gateway.options import RunOptions
 from gateway.plan import Plan, make_plan
 from gateway.policy.wording import printable
+from gateway.prober import Prober
 from gateway.push_authorizer import PushAuthorizer, PushCounts
 from gateway.session import Profile, Session, Sessions
 from gateway.signals import Signals
@@ -43,14 +46,12 @@ from gateway.violations import Violations
 from sandbox.agents.seeding import seed
 from sandbox.agents.sharing import make_space_folders
 from sandbox.backends.base import Running
-from sandbox.env import Environment, build_environment
-from sandbox.events import SandboxViolation
 from sandbox.folders import make_private
-from sandbox.terminal.environment import terminal_environment
 
 if TYPE_CHECKING:
     from gateway.api.agent import Malformed, Route
     from gateway.credentials.private_key import PrivateKeyFile
+    from gateway.self_test import Outcome
 
 # Descriptors this process may need: two per tunnel, four per hot pair of pipes, for as many tunnels as limits allow.
 _DESCRIPTORS: Final = 65_536
@@ -68,6 +69,9 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         plan = replace(plan, spec=replace(plan.spec, group=group))
         imports = threading.Thread(target=_import_slowly, args=(plan,), name="imports", daemon=True)
         imports.start()
+        prober = Prober() if plan.spec.profile is Profile.AGENT else None
+        if prober is not None:
+            stack.callback(prober.close)
         _make_state_directory(plan.spec.state_dir)
         key = _app_key(plan)
         log = _open_log(plan)
@@ -84,7 +88,7 @@ def run(options: RunOptions, environ: Mapping[str, str]) -> int:
         _raise_descriptor_limit()
         imports.join()
         log.prepare()
-        end = _in_loop(_serve(plan, environ, log, running, violations, signals, key))
+        end = _in_loop(_serve(plan, environ, log, running, violations, signals, key, prober))
     for line in end.left:
         _say(f"agent-gateway: {line}")
     closing = _closing_line(plan, end, violations.count + len(running.findings), log)
@@ -111,6 +115,7 @@ async def _serve(
     violations: Violations,
     signals: Signals,
     key: "PrivateKeyFile | None",
+    prober: Prober | None,
 ) -> _End:
     """The session's life. A person's own shell is recorded, and that is all."""
     door = Authorizer(log, time.monotonic)
@@ -119,20 +124,40 @@ async def _serve(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(synced(log))
         secret = new_secret()
-        environment = _environment(plan, environ, running, secret)
-        session = _open_session(plan, environment, secret, sessions, log)
-        ending = _Ending()
+        outcome = await _prove(plan, running, prober) if prober is not None else None
+        environment = command_environment(plan, environ, running, secret)
+        session = open_planned(plan, environment, secret, sessions, log, outcome)
+        ending = Ending(_say)
         stack.callback(ending.close, session, sessions, log, running, violations)
         stack.callback(plan.choice.backend.destroy, running)
-        violations.attach(partial(_record, session, log))
+        violations.attach(partial(record, session, log))
+        if outcome is not None:
+            _require(outcome, session, log)
         end = _End(125, door.counts(session.id), push_door.counts(session.id))
         if plan.spec.profile is Profile.AGENT:
             gateway = _gateway(plan, running, session, sessions, door, push_door, key, end)
             token = await stack.enter_async_context(gateway)
-            environment = _environment(plan, environ, running, secret, token)
+            environment = command_environment(plan, environ, running, secret, token)
         settle_garbage()
         ending.status = end.status = await run_command(plan, running, environment, signals)
         return end
+
+
+async def _prove(plan: Plan, running: Running, prober: Prober) -> "Outcome":
+    from gateway.self_test import prove_wall
+
+    return await prove_wall(plan.rules, running, Path(plan.spec.state_dir), prober)
+
+
+def _require(outcome: "Outcome", session: Session, log: AuditLog) -> None:
+    """No command before its wall is proven. GatewayError; the hole, or that nobody knows, is on record before."""
+    try:
+        outcome.require()
+    except GatewayError:
+        record_violation(
+            session, log, action="network-outbound", target="self-test", rule="self-test", raw=outcome.reason
+        )
+        raise
 
 
 @asynccontextmanager
@@ -194,108 +219,12 @@ async def _gateway(
         yield half.read_token
 
 
-class _Ending:
-    """Records the session's end, with the command's exit status if it came that far."""
-
-    def __init__(self) -> None:
-        self.status: int | None = None
-
-    def close(
-        self, session: Session, sessions: Sessions, log: AuditLog, running: Running, violations: Violations
-    ) -> None:
-        """The last thing of a session; a log that says no is said loudly, since nothing else can be done."""
-        try:
-            violations.detach()
-            for finding in running.findings:
-                _say(f"agent-gateway: {finding}")
-                record_violation(
-                    session,
-                    log,
-                    action="file-write-create",
-                    target=finding.path,
-                    rule="file_rules",
-                    raw=str(finding),
-                )
-            close_session(session, sessions, log, exit_status=self.status)
-        except AuditError as error:
-            _log.error("the end of the session is not recorded: %s", error)
-
-
-def _record(session: Session, log: AuditLog, violation: SandboxViolation) -> None:
-    record_violation(
-        session,
-        log,
-        action=violation.action,
-        target=violation.target,
-        rule=violation.rule,
-        raw=violation.raw,
-        count=violation.count,
-    )
-
-
 def _in_loop[T](main: Coroutine[Any, Any, T]) -> T:
     """asyncio.run on the loop that the proxies need."""
     from gateway.proxy.reactor import GatewayLoop
 
     with asyncio.Runner(loop_factory=GatewayLoop) as runner:
         return runner.run(main)
-
-
-def _environment(
-    plan: Plan, environ: Mapping[str, str], running: Running, secret: str, github_token: str = ""
-) -> Environment:
-    """The command's environment; what --env and the config ask for is in the plan."""
-    if plan.spec.profile is Profile.TERMINAL:
-        is_wrapped = running.handle.backend != "none"
-        return terminal_environment(
-            environ, is_wrapped=is_wrapped, pass_names=plan.passed, set_values=plan.set_values
-        )
-    inside = running.inside
-    return build_environment(
-        environ,
-        endpoints=running.endpoints,
-        session_id=plan.session_id,
-        backend=running.handle.backend,
-        secret=secret,
-        home=inside.home,
-        path=inside.path,
-        tmpdir=inside.tmpdir,
-        git_config=inside.git_config,
-        connect=inside.connect,
-        roots=inside.roots,
-        tools={**inside.variables, **(plan.managed.variables if plan.managed else {})},
-        pass_names=plan.passed,
-        set_values=plan.set_values,
-        git=plan.spec.git,
-        credential=inside.credential,
-        gh_config=inside.gh_config,
-        github_token=github_token,
-    )
-
-
-def _open_session(
-    plan: Plan, environment: Environment, secret: str, sessions: Sessions, log: AuditLog
-) -> Session:
-    request = SessionRequest(
-        id=plan.session_id,
-        egress=plan.rules,
-        sandbox=plan.choice.stamp,
-        secret=secret,
-        workspace=plan.options.workspace,
-        space=plan.spec.space_id,
-        agent=plan.spec.agent_id,
-        mode=plan.spec.mode,
-        worktree=plan.worktree or plan.workdir,
-        rules=plan.config.rule_set,
-    )
-    return open_session(
-        request,
-        sessions,
-        log,
-        kept=environment.kept,
-        dropped=environment.dropped,
-        chosen=environment.chosen,
-    )
 
 
 def _open_log(plan: Plan) -> AuditLog:
@@ -350,7 +279,7 @@ def _import_slowly(plan: Plan) -> None:
     import gateway.action_half  # noqa: F401  (imported to be there)
     import gateway.github_half  # noqa: F401  (imported to be there)
     import gateway.operator_half  # noqa: F401  (imported to be there)
-    import gateway.proxy.proxies  # noqa: F401  (imported to be there)
+    import gateway.self_test  # noqa: F401  (imported to be there)
 
 
 def _make_folders(plan: Plan) -> tuple[str, ...]:

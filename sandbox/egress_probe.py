@@ -2,13 +2,15 @@
 
     python -I -S -E -B egress_probe.py CHANNEL
 
-CHANNEL is an inherited end of a socket pair. There comes one message: the network namespace and its user namespace as
-descriptors, and the orders, NUL-separated:
+CHANNEL is an inherited end of a socket pair. There comes one message: a pidfd of a process in the wrap as a descriptor,
+and the orders, NUL-separated:
 
-    port of the HTTP proxy, host that must be refused, host that must pass, port of the local target
+    number of that process, port of the HTTP proxy, host that must be refused, host that must pass, port of the target
 
 Back goes one line for each trial, NAME and TEXT with a space between, then the end:
 
+    shared TEXT     "yes" where the wrap's network is the one of whoever started this, and nothing else then
+    devices TEXT    the interfaces of the wrap's network
     route TEXT      which addresses there is a way to past the proxies; empty for none
     host TEXT       "closed", or what the host's own loopback said
     refused TEXT    status and code of the answer about the first host
@@ -38,9 +40,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def receive(channel: _socket.socket) -> tuple[list[str], list[int]]:
-    """The orders and the descriptors; OSError and ValueError for anything else."""
+    """The orders and the descriptor; OSError and ValueError for anything else."""
     channel.settimeout(None)  # it may have been started long before it is needed
-    data, ancillary, _, _ = channel.recvmsg(LIMIT, _socket.CMSG_SPACE(8))
+    data, ancillary, _, _ = channel.recvmsg(LIMIT, _socket.CMSG_SPACE(4))
     descriptors: list[int] = []
     for level, kind, content in ancillary:
         if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
@@ -107,7 +109,8 @@ def code(answer: str) -> str:
 def try_all(orders: list[str]) -> list[str]:
     """Every trial, a line each."""
     proxy, refused, passing, target = int(orders[0]), orders[1], orders[2], int(orders[3])
-    lines = [f"route {routes()}", f"host {status(ask(target, ''))}"]
+    devices = " ".join(name for _, name in _socket.if_nameindex())
+    lines = [f"devices {devices}", f"route {routes()}", f"host {status(ask(target, ''))}"]
     answer = ask(proxy, f"CONNECT {refused}:443 HTTP/1.1\r\nHost: {refused}:443\r\n\r\n")
     lines.append(f"refused {status(answer)} {code(answer)}")
     if passing:
@@ -124,12 +127,15 @@ def main(channel: _socket.socket) -> None:
     """One set of trials; nothing when nobody wants any."""
     try:
         orders, descriptors = receive(channel)
-        if len(orders) != 4 or len(descriptors) != 2:
+        if len(orders) != 5 or len(descriptors) != 1:
             return
-        network, user = descriptors
-        posix.setns(user, NEW_USER)
-        posix.setns(network, NEW_NETWORK)
-        lines = try_all(orders)
+        number, *orders = orders
+        if posix.readlink(f"/proc/{int(number)}/ns/net") == posix.readlink("/proc/self/ns/net"):
+            lines = ["shared yes"]
+        else:
+            # Both at once: one's own rights in the network come with the users it belongs to.
+            posix.setns(descriptors[0], NEW_USER | NEW_NETWORK)
+            lines = try_all(orders)
     except (OSError, ValueError) as error:
         lines = [f"failed {error}"]
     told = "\n".join(line.replace("\n", " ").replace("\r", " ") for line in lines)

@@ -64,6 +64,7 @@ def test_opening_records_the_session(tmp_path: Path, sessions: Sessions) -> None
         "environment_kept": ["HOME", "PATH"],
         "environment_dropped": ["LD_PRELOAD", "SECRET"],
         "environment_set": ["EDITOR"],
+        "self_test": None,
     }
     log.close()
 

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,15 +16,14 @@ import pytest
 
 from gateway.allowlists import load_shipped
 from gateway.config import Config, compile_egress
+from gateway.errors import GatewayError
 from gateway.policy.egress import EgressRules
-from gateway.policy.limits import Limits
+from gateway.prober import Prober
 from gateway.proxy.reactor import GatewayLoop
 from gateway.self_test import (
     UNWRAPPED,
     Outcome,
-    Prober,
     State,
-    interfaces,
     judge,
     prove_wall,
 )
@@ -34,8 +35,14 @@ from sandbox.spec import SandboxBindMount, SandboxHandle, SandboxSpec, SandboxSt
 from tests.fakes.config_files import load
 
 MARK = "0123"
-HELD = {"route": "", "host": "closed", "refused": "403 deny; code=not_listed", "passed": f"200 {MARK}"}
-OFF = {"route": "", "host": "closed", "refused": "403 deny; code=network_off"}
+HELD = {
+    "devices": "lo",
+    "route": "",
+    "host": "closed",
+    "refused": "403 deny; code=not_listed",
+    "passed": f"200 {MARK}",
+}
+OFF = {"devices": "lo", "route": "", "host": "closed", "refused": "403 deny; code=network_off"}
 
 
 def make_rules(*, network: bool = True) -> EgressRules:
@@ -66,7 +73,8 @@ def in_loop[T](main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def tried(rules: EgressRules, running: Running, prober: Prober | None = None) -> Outcome:
-    return in_loop(lambda: prove_wall(rules, running, Limits(), prober))
+    with tempfile.TemporaryDirectory() as scratch:
+        return in_loop(lambda: prove_wall(rules, running, Path(scratch), prober))
 
 
 @pytest.mark.parametrize("network", [True, False])
@@ -76,22 +84,26 @@ def test_a_wrap(tmp_path: Path, network: bool) -> None:
         assert outcome.state is State.HOLDS, outcome
         # The listeners are as they were: the session's own proxies can be opened on them.
         assert running.http.getsockname()[1] == running.endpoints.http_port
-        assert interfaces(running.http) == ("lo",)
 
 
-def test_it_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
+def test_it_leaves_nothing(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     before = set(os.listdir("/proc/self/fd"))
     with wrap(tmp_path) as running:
         up = set(os.listdir("/proc/self/fd"))
-        assert tried(make_rules(), running).state is State.HOLDS
+        assert in_loop(lambda: prove_wall(make_rules(), running, scratch)).state is State.HOLDS
         assert set(os.listdir("/proc/self/fd")) == up
-    assert (
-        len(set(os.listdir("/proc/self/fd"))) <= len(before) + 1
-    )  # the supervisor that waits for the next wrap
-    assert list(folder.iterdir()) == []
+    # But for the supervisor that waits for the next wrap.
+    assert len(set(os.listdir("/proc/self/fd"))) <= len(before) + 1
+    assert list(scratch.iterdir()) == []
+
+
+def test_no_room_for_its_log(tmp_path: Path) -> None:
+    with wrap(tmp_path) as running:
+        outcome = in_loop(lambda: prove_wall(make_rules(), running, tmp_path / "missing"))
+    assert outcome.state is State.UNTESTED
+    assert "No such file or directory" in outcome.reason
 
 
 def test_the_operators_own_denials_are_no_hindrance(tmp_path: Path) -> None:
@@ -103,28 +115,48 @@ def test_the_operators_own_denials_are_no_hindrance(tmp_path: Path) -> None:
 
 @dataclass
 class HostNetwork:
-    """What a backend would give that wraps nothing: listeners in the network of the host."""
+    """What a backend would give that wraps nothing: listeners and a process in the network of the host."""
 
     http: socket.socket
     socks: socket.socket
     endpoints: Endpoints
+    process: int | None
     handle = SandboxHandle("session-1", "native", SandboxState.WARM)
 
 
 @contextmanager
-def host_network() -> Iterator[Any]:
+def host_network(process: int | None) -> Iterator[Any]:
     with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as socks:
         for listener in (http, socks):
             listener.setblocking(False)
-        yield HostNetwork(http, socks, Endpoints(http.getsockname()[1], socks.getsockname()[1], 1))
+        yield HostNetwork(http, socks, Endpoints(http.getsockname()[1], socks.getsockname()[1], 1), process)
 
 
 def test_no_wall() -> None:
-    """The host's own network: where it has more than a loopback that is enough, else it cannot be entered anew."""
-    with host_network() as running:
-        outcome = tried(make_rules(), running)
-        is_alone = interfaces(running.http) == ("lo",)
-    assert outcome.state is (State.UNTESTED if is_alone else State.OPEN), outcome
+    process = os.pidfd_open(os.getpid())
+    try:
+        with host_network(process) as running:
+            outcome = tried(make_rules(), running)
+    finally:
+        os.close(process)
+    assert outcome == Outcome(
+        State.OPEN, "the command would stand in the host's own network", outcome.milliseconds
+    )
+
+
+def test_a_wrap_that_has_ended() -> None:
+    with subprocess.Popen(["true"]) as child:
+        process = os.pidfd_open(child.pid)
+    try:
+        with host_network(process) as running:
+            assert tried(make_rules(), running).state is State.UNTESTED
+    finally:
+        os.close(process)
+
+
+def test_a_wrap_that_names_no_process() -> None:
+    with host_network(None) as running:
+        assert tried(make_rules(), running).state is State.UNTESTED
 
 
 def test_a_prober_that_is_gone(tmp_path: Path) -> None:
@@ -176,6 +208,9 @@ def test_without_a_wrap_there_is_nothing_to_try(tmp_path: Path) -> None:
             State.OPEN,
             "past the proxies, to 192.0.2.1 10.0.0.1",
         ),
+        ({**HELD, "devices": "lo eth0"}, True, State.OPEN, "further interfaces: lo eth0"),
+        ({**HELD, "devices": ""}, True, State.OPEN, "further interfaces"),
+        ({"shared": "yes"}, True, State.OPEN, "the host's own network"),
         ({**HELD, "host": "nothing"}, True, State.OPEN, "the host's own loopback can be reached"),
         ({**HELD, "host": "200"}, True, State.OPEN, "the host's own loopback can be reached"),
         ({**HELD, "refused": "200 "}, True, State.OPEN, "was not refused by the proxy: 200"),
@@ -190,6 +225,8 @@ def test_without_a_wrap_there_is_nothing_to_try(tmp_path: Path) -> None:
         ({**HELD, "refused": "closed "}, True, State.OPEN, "was not refused by the proxy: closed"),
         ({**HELD, "passed": "403 deny"}, True, State.UNTESTED, "did not come through the proxy: 403"),
         ({**HELD, "passed": "200 4567"}, True, State.UNTESTED, "did not come through the proxy: 200 4567"),
+        ({**HELD, "refused": "403 deny; code=internal"}, True, State.UNTESTED, "the proxy could not judge"),
+        ({**HELD, "refused": "403 deny; code=limit"}, True, State.UNTESTED, "the proxy could not judge"),
         (OFF, True, State.OPEN, "was not refused by the proxy"),
         (HELD, False, State.OPEN, "was not refused by the proxy"),
         ({}, True, State.UNTESTED, "the probe said nothing"),
@@ -201,3 +238,24 @@ def test_judgement(told: dict[str, str], network: bool, state: State, words: str
     found, reason = judge(told, MARK, network=network)
     assert found is state
     assert words in reason
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (State.HOLDS, ""),
+        (State.UNWRAPPED, ""),
+        (State.UNSUPPORTED, ""),
+        (State.OPEN, "the wrap has a hole, so the command was not started: because"),
+        (State.UNTESTED, "the wrap was not proven, so the command was not started: because"),
+    ],
+)
+def test_what_a_command_is_started_with(state: State, words: str) -> None:
+    outcome = Outcome(state, "because")
+    if not words:
+        outcome.require()
+        return
+    with pytest.raises(GatewayError) as error:
+        outcome.require()
+    assert error.value.message == words
+    assert error.value.hint

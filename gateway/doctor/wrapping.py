@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from gateway.allowlists import load_shipped
@@ -115,14 +116,13 @@ def look_at_wall(place: Place, name: str) -> Iterator[Finding]:
     if not probe_linux(place.find("bwrap"), place.host).available:
         yield failed(name, "cannot be tried: bubblewrap makes no wrap here", "mend that first")
         return
-    egress = place.config.egress
     rules = compile_egress(place.config, load_shipped(), (), network=True)
     with tempfile.TemporaryDirectory(prefix="agent-gateway-doctor-") as folder:
         # The weaker file rules: whether the others hold is another check's business.
         running = NATIVE.launch(_spec(place, os.path.realpath(folder), FileRules.EXISTING_ONLY))
         try:
             with asyncio.Runner(loop_factory=GatewayLoop) as runner:
-                outcome = runner.run(prove_wall(rules, running, egress.limits))
+                outcome = runner.run(prove_wall(rules, running, Path(folder)))
         finally:
             NATIVE.destroy(running)
     if outcome.state is State.HOLDS:

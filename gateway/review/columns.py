@@ -33,6 +33,7 @@ EVENTS: Final = {
         "environment_dropped": _TEXTS,
         "environment_set": _TEXTS,
         "exit_status": "BIGINT",
+        "self_test": "VARCHAR",
     },
     "egress": {
         "connection": "VARCHAR",

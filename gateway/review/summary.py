@@ -83,11 +83,12 @@ class SessionFigures(Figures):
     opened: str = ""
     closed: str = ""
     exit_status: int | None = None
+    self_test: str = ""
 
     def as_json(self) -> dict[str, object]:
         names = (
             "workspace", "space", "agent", "backend", "file_rules", "mode", "worktree", "opened", "closed",
-            "exit_status",
+            "exit_status", "self_test",
         )  # fmt: skip
         return {**{name: getattr(self, name) for name in names}, **super(SessionFigures, self).as_json()}
 

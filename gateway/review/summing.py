@@ -27,7 +27,7 @@ from gateway.review.summary import (
 _ON_ITS_WAY: Final = frozenset({"", "outcome_unknown"})
 # What of an event besides connections tells two of them apart, as JSON.
 _DETAILS: Final = {
-    "session": ("state", "mode", "worktree", "exit_status", "sandbox", "ts"),
+    "session": ("state", "mode", "worktree", "exit_status", "sandbox", "self_test", "ts"),
     "push": ("repository", "code", "refs"),
     "token": ("state", "kind", "repositories", "expires"),
     "approval": ("state", "approver"),
@@ -173,6 +173,7 @@ class _Summing:
             one.backend, one.file_rules = text_of(sandbox, "backend"), text_of(sandbox, "file_rules")
         if text_of(detail, "state") == "opened":
             one.opened = min(one.opened or moment, moment)
+            one.self_test = text_of(detail, "self_test")
         elif moment >= one.closed:
             one.closed = moment
             status = detail.get("exit_status")

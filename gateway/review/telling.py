@@ -9,6 +9,8 @@ from gateway.review.records import Record, number_of, parts_of, text_of, texts_o
 
 # Characters of one text that are shown; the record has the rest, and `--json` shows it.
 _SHOWN: Final = 200
+# What a session's self-test comes to where there is nothing to look into; empty where it has none.
+_PROVEN: Final = frozenset({"", "holds"})
 _UNITS: Final = ("kB", "MB", "GB", "TB", "PB")
 
 
@@ -131,7 +133,10 @@ def _session(record: Record) -> tuple[Mark, str]:
         network = "" if text_of(record, "network") != "false" else ", no network"
         where = cut(text_of(record, "worktree"))
         mode = text_of(record, "mode")
-        return Mark.PLAIN, f"opened: {mode} in {where}, wrap {wrap or 'unknown'}{network}"
+        tested = text_of(record, "self_test")
+        proven = f", self-test: {cut(tested)}" if tested else ""
+        mark = Mark.PLAIN if tested in _PROVEN else Mark.FAILED
+        return mark, f"opened: {mode} in {where}, wrap {wrap or 'unknown'}{proven}{network}"
     status = text_of(record, "exit_status")
     return Mark.PLAIN, f"closed, {f'exit status {status}' if status else 'exit status not known'}"
 

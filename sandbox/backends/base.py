@@ -143,6 +143,11 @@ class Running(Protocol):
         """Where the wrapped process finds the three."""
 
     @property
+    def process(self) -> int | None:
+        """A pidfd of a process that lives as long as the wrap, by which its namespaces can be joined; None where there
+        is none. It stays owned by the wrap."""
+
+    @property
     def inside(self) -> Inside:
         """Home, PATH and the like inside the wrap."""
 

@@ -237,6 +237,7 @@ class Wrapped(Wrap):
         self._known = plan.known
         self._stub, self._init = numbers
         self._stub_end, self._init_end = ends
+        self.process = ends[1]
         self._pipes = pipes
         self._lock = threading.RLock()  # a signal handler may call `signal` in the middle of anything here
         self._closed = False

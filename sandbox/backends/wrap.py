@@ -62,6 +62,7 @@ class Wrap(ABC):
         self.http, self.socks, self.gateway = parts.listeners
         self.endpoints, self.inside, self.notes = parts.endpoints, parts.inside, parts.notes
         self.findings: tuple[Finding, ...] = ()
+        self.process: int | None = None
         self._spec = spec
         self._life = life
         self._child = parts.child

@@ -63,9 +63,8 @@ def make_lines(place: Path) -> bytes:
             agent="claude",
             worktree="/src/widget",
         )
-        session = open_session(
-            request, sessions, log, kept=["PATH", "LANG"], dropped=["SSH_AUTH_SOCK"], chosen=["CI"]
-        )
+        names = {"kept": ["PATH", "LANG"], "dropped": ["SSH_AUTH_SOCK"], "chosen": ["CI"]}
+        session = open_session(request, sessions, log, **names, self_test="holds")
         _connections(session, log)
         _pushes(session, log)
         _others(session, log)

@@ -66,6 +66,11 @@ def told(event: str, *, session: str = "s1", agent: str = "claude", **fields: An
             {"state": "opened", "mode": "chat", "worktree": "/w"},
             "opened: chat in /w, wrap unknown",
         ),
+        (
+            "session",
+            {"state": "opened", "mode": "chat", "worktree": "/w", "self_test": "open", "network": False},
+            "opened: chat in /w, wrap unknown, self-test: open, no network",
+        ),
         ("session", {"state": "closed", "exit_status": 3}, "closed, exit status 3"),
         ("session", {"state": "closed", "exit_status": None}, "closed, exit status not known"),
         (

@@ -315,7 +315,7 @@ def sessions(contents: Contents) -> Markup:
         (
             value(name),
             value(one.agent),
-            _wrap(one.backend, one.file_rules),
+            _wrap(one.backend, one.file_rules, one.self_test),
             value(one.mode),
             value(one.worktree),
             moment(one.opened),
@@ -338,10 +338,11 @@ def sessions(contents: Contents) -> Markup:
     return table(header, rows, len(found), frozenset({7, 8, 9, 10, 11}))
 
 
-def _wrap(backend: str, file_rules: str) -> Child:
+def _wrap(backend: str, file_rules: str, self_test: str) -> Child:
     if backend == "none":
         return element("b", "none", class_="refused")
-    return value(f"{backend}, file rules {file_rules}" if backend and file_rules else backend)
+    parts = (backend, file_rules and f"file rules {file_rules}", self_test and f"self-test: {self_test}")
+    return value(", ".join(filter(None, parts)))
 
 
 def value(text: str) -> Markup:

@@ -70,6 +70,10 @@ def _of_the_log(contents: Contents) -> Iterator[Notice]:
 
 def _of_the_wall(contents: Contents) -> Iterator[Notice]:
     sessions = contents.summary.sessions
+    unproven = [name for name, one in sessions.items() if one.self_test in ("open", "untested")]
+    if unproven:
+        sentence = f"{_sessions(unproven)} had a wall that was not proven, so no command was started."
+        yield Notice(Grade.BROKEN, sentence, "sessions")
     bare = [name for name, one in sessions.items() if one.backend == "none"]
     if bare:
         sentence = (

@@ -39,6 +39,10 @@ CASES = {
         contents(sessions={"s1": session(backend="none"), "s2": session()}),
         [(Grade.WARNING, "Session s1 ran without a wrap: ")],
     ),
+    "no proof": (
+        contents(sessions={"s1": session(self_test="open"), "s2": session(self_test="holds")}),
+        [(Grade.BROKEN, "Session s1 had a wall that was not proven, so no command was started.")],
+    ),
     "several without": (
         contents(sessions={"s1": session(backend="none"), "s2": session(backend="none")}),
         [(Grade.WARNING, "2 sessions ran without a wrap: ")],
