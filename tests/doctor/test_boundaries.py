@@ -20,10 +20,12 @@ from tests.source_tree import ROOT
 # Boundary and how far it holds -> tests that show it, each with nothing but that boundary in the way.
 PROOFS: dict[tuple[str, Hold], tuple[str, ...]] = {
     ("worktree", Hold.ENFORCED): (
+        "tests/e2e/test_layers.py::test_worktree",
         "tests/hostile/test_inside_the_wrap.py::test_nothing_is_written_in_other_modes",
         "tests/e2e/test_repository_untouched.py::test_a_run_leaves_no_trace",
     ),
     ("path confinement", Hold.ENFORCED): (
+        "tests/e2e/test_layers.py::test_path_confinement",
         "tests/hostile/test_inside_the_wrap.py::test_denied_names_are_not_written",
         "tests/hostile/test_inside_the_wrap.py::test_secrets_are_not_read",
         "tests/sandbox/test_attacks.py::test_no_route_gets_through",
@@ -33,14 +35,17 @@ PROOFS: dict[tuple[str, Hold], tuple[str, ...]] = {
         "tests/sandbox/terminal/test_wrap.py::test_names_are_the_persons_own",
     ),
     ("tool surface", Hold.SOFT): (
+        "tests/e2e/test_layers.py::test_tool_surface",
         "tests/e2e/test_hook_inside.py::test_a_mode_that_only_reads_does_not_offer_what_changes",
         "tests/api/test_tool_call.py::test_the_tools_of_a_mode",
     ),
     ("guardrails", Hold.SOFT): (
+        "tests/e2e/test_layers.py::test_guardrails",
         "tests/e2e/test_hook_inside.py::test_every_call_is_judged_and_recorded",
         "tests/e2e/test_hook_inside.py::test_any_other_harness",
     ),
     ("credentials", Hold.ENFORCED): (
+        "tests/e2e/test_layers.py::test_credentials",
         "tests/e2e/test_push_inside.py::test_the_token_inside_only_reads",
         "tests/e2e/test_push_inside.py::test_the_key_of_the_app_is_out_of_sight",
         "tests/e2e/test_push_tokens.py::test_who_sees_a_token",
@@ -50,16 +55,19 @@ PROOFS: dict[tuple[str, Hold], tuple[str, ...]] = {
         "tests/sandbox/terminal/test_environment.py::test_what_passes_into_a_wrap",
     ),
     ("push gate", Hold.ENFORCED): (
+        "tests/e2e/test_layers.py::test_push_gate",
         "tests/e2e/test_push_inside.py::test_settings_are_no_boundary",
         "tests/e2e/test_push.py::test_what_the_rules_say_is_what_happens",
     ),
     ("push gate", Hold.SOFT): ("tests/e2e/test_push.py::test_what_the_rules_say_is_what_happens",),
     ("egress", Hold.ENFORCED): (
+        "tests/e2e/test_layers.py::test_egress",
         "tests/e2e/test_wrap.py::test_nothing_is_reached_without_the_proxies",
         "tests/e2e/test_sessions.py::test_network_off",
     ),
     ("egress", Hold.SOFT): ("tests/e2e/test_curl.py::test_refusals_are_readable",),
     ("OS wrap", Hold.ENFORCED): (
+        "tests/e2e/test_layers.py::test_os_wrap",
         "tests/hostile/test_inside_the_wrap.py::test_another_session_is_not_met",
         "tests/sandbox/terminal/test_wrap.py::test_own_state_is_hidden",
         "tests/sandbox/terminal/test_wrap.py::test_processes_of_the_host_are_not_seen",
