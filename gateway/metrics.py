@@ -1,14 +1,16 @@
 """What an operator's monitoring reads: counters as Prometheus text (exposition format 0.0.4). Pure.
 
-Counters belong to one process and begin with it. Whoever does something counts it here; the operator socket renders.
+Counters belong to one process and begin with it; further processes of a session tell theirs every second. Whoever does
+something counts it here; the operator socket renders.
 Labels have few values by construction: codes and states, never hosts, repositories or names of agents.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+_COUNTERS: Final = ("connections", "denials", "pushes", "tokens")
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX: Final = "agent_gateway_"
 
@@ -28,6 +30,31 @@ class Metrics:
     tokens: Counter[str] = field(default_factory=Counter)
     bytes_up: int = 0
     bytes_down: int = 0
+    # Those of further processes, by a name of theirs: the last that each told.
+    others: dict[str, "Metrics"] = field(default_factory=dict)
+
+    @property
+    def total(self) -> "Metrics":
+        """These and those of further processes together."""
+        total = Metrics()
+        for one in (self, *self.others.values()):
+            for name in _COUNTERS:
+                getattr(total, name).update(getattr(one, name))
+            total.count_bytes(one.bytes_up, one.bytes_down)
+        return total
+
+    def as_json(self) -> dict[str, object]:
+        """What one process tells another."""
+        counters = {name: dict(getattr(self, name)) for name in _COUNTERS}
+        return {**counters, "bytes_up": self.bytes_up, "bytes_down": self.bytes_down}
+
+    @staticmethod
+    def read(told: Mapping[str, Any]) -> "Metrics":
+        """What another process told. KeyError, TypeError, ValueError for what is none of it."""
+        found = Metrics(bytes_up=int(told["bytes_up"]), bytes_down=int(told["bytes_down"]))
+        for name in _COUNTERS:
+            getattr(found, name).update({str(key): int(value) for key, value in told[name].items()})
+        return found
 
     def count_connection(self, verdict: str, code: str = "") -> None:
         """One connection that was allowed, or denied with this code."""

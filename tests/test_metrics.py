@@ -1,5 +1,6 @@
 """Prometheus text: golden, and whatever a label holds."""
 
+import json
 import re
 
 from gateway.metrics import Gauges, Metrics, exposition
@@ -71,3 +72,27 @@ def test_labels_are_escaped() -> None:
     lines = exposition(metrics, Gauges(), "0").splitlines()
     assert all(LINE.fullmatch(line) for line in lines), lines
     assert not [line for line in lines if line.startswith("evil")]
+
+
+def test_further_processes_are_counted_in() -> None:
+    metrics, other = Metrics(), Metrics()
+    metrics.count_connection("allow")
+    metrics.count_token("minted")
+    for _ in range(2):
+        other.count_connection("deny", "port")
+    other.count_bytes(5, 7)
+    metrics.others["s1/1"] = other
+    total = metrics.total
+    assert (dict(total.connections), dict(total.denials)) == ({"allow": 1, "deny": 2}, {"port": 2})
+    assert (dict(total.tokens), total.bytes_up, total.bytes_down) == ({"minted": 1}, 5, 7)
+    # Told again, they take the place of what was told before; and asking changes nothing.
+    other.count_connection("deny", "port")
+    assert (metrics.total.denials["port"], metrics.connections["deny"]) == (3, 0)
+
+
+def test_told_and_read() -> None:
+    metrics = Metrics()
+    metrics.count_connection("deny", "port")
+    metrics.count_push("forwarded")
+    metrics.count_bytes(1, 2)
+    assert Metrics.read(json.loads(json.dumps(metrics.as_json()))) == metrics

@@ -208,7 +208,7 @@ class _Metrics(_OperatorHandler):
         approvals = self._desk.approvals
         gauges = Gauges(len(tuple(self._desk.sessions)), len(approvals.waiting), approvals.attended)
         self.set_header("Content-Type", CONTENT_TYPE)
-        self.finish(exposition(approvals.metrics, gauges, __version__))
+        self.finish(exposition(approvals.metrics.total, gauges, __version__))
 
 
 class _List(_OperatorHandler):

@@ -1,6 +1,7 @@
 """What the process that opened a session says to a further one that is to serve it too, and what it hears at the end.
 
-The word goes one way, from the process that started the other; what comes back is two numbers.
+The word goes one way, from the process that started the other; what comes back are lines: counters for the operator,
+again and again, and at the end the two figures of the session.
 """
 
 import copyreg
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.authorizer import Counts
+from gateway.metrics import Metrics
 from gateway.policy.limits import Limits
 from gateway.session import Session
 
@@ -67,15 +69,22 @@ def _read_exactly(control: socket.socket, size: int) -> bytes:
 
 def report(counts: Counts) -> bytes:
     """What a worker says last: the figures of the session's closing line."""
-    return json.dumps({"allowed": counts.allowed, "denied": counts.denied}).encode()
+    return json.dumps({"allowed": counts.allowed, "denied": counts.denied}).encode() + b"\n"
 
 
-def read_report(data: bytes) -> Counts | None:
-    """The figures that a worker said last; None when it said none."""
+def report_metrics(metrics: Metrics) -> bytes:
+    """What a worker says every second: all that it has counted."""
+    return json.dumps(metrics.as_json()).encode() + b"\n"
+
+
+def read_report(line: bytes) -> Counts | Metrics | None:
+    """What a worker said in a line; None for what is neither."""
     try:
-        figures = json.loads(data)
-        return Counts(int(figures["allowed"]), int(figures["denied"]))
-    except (ValueError, KeyError, TypeError):
+        figures = json.loads(line)
+        if "allowed" in figures:
+            return Counts(int(figures["allowed"]), int(figures["denied"]))
+        return Metrics.read(figures)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

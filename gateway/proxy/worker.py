@@ -5,23 +5,29 @@ It lives as long as the socket: at its end the session is over, and what runs is
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from gateway.audit import AuditLog
 from gateway.authorizer import Authorizer, Counts
 from gateway.garbage import settle_garbage
 from gateway.log_sync import synced
-from gateway.proxy.assignment import Assignment, read_assignment, report
+from gateway.metrics import Metrics
+from gateway.proxy.assignment import Assignment, read_assignment, report, report_metrics
 from gateway.proxy.proxies import Proxies
 from gateway.proxy.reactor import GatewayLoop
 from gateway.proxy.shares import Shares
 from gateway.talk import log_to_stderr
 
+# Seconds between two words about what was counted.
+_TOLD_EVERY: Final = 1.0
 # linux/prctl.h
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -52,10 +58,34 @@ async def serve(assignment: Assignment, control: socket.socket) -> Counts:
                 shares=shares,
             )
             settle_garbage()
-            await loop.sock_recv(control, 1)
+            async with _told(log.metrics, control):
+                await loop.sock_recv(control, 1)
+        await _tell(log.metrics, control)
         return door.counts(session_id)
     finally:
         log.close()
+
+
+@asynccontextmanager
+async def _told(metrics: Metrics, control: socket.socket) -> AsyncIterator[None]:
+    """Tells what is counted, for as long as the block lasts."""
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(_TOLD_EVERY)
+            await _tell(metrics, control)
+
+    task = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _tell(metrics: Metrics, control: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # whoever would hear it has gone, and this process goes with it
+        await asyncio.get_running_loop().sock_sendall(control, report_metrics(metrics))
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gateway.authorizer import Authorizer
+from gateway.authorizer import Authorizer, Counts
+from gateway.metrics import Metrics
 from gateway.policy.limits import Limits
 from gateway.proxy.assignment import Assignment, read_report
 from gateway.proxy.shares import Shares
@@ -26,7 +27,7 @@ _PER_PROCESS: Final = 1000
 _MOST: Final = 4
 # Seconds for a worker to cut its connections, record that, and say its figures.
 _FAREWELL: Final = 5.0
-# Bytes of what it says.
+# Bytes of a line that it says.
 _REPORT: Final = 4096
 
 # `-I`: nothing of the environment or the current directory counts; the code is found where this process found it.
@@ -140,20 +141,23 @@ class Workers:
     async def _attend(self, worker: _Worker, word: bytes) -> None:
         """Tells a worker what to do, hears its figures when it ends, and sees to it that it has ended."""
         loop = asyncio.get_running_loop()
+        counts: Counts | None = None
         said = b""
         try:
             await loop.sock_sendall(worker.control, word)
-            while part := await loop.sock_recv(worker.control, _REPORT):
-                said += part
-                if len(said) > _REPORT:
-                    break
+            while len(said) <= _REPORT and (part := await loop.sock_recv(worker.control, _REPORT)):
+                *lines, said = (said + part).split(b"\n")
+                for told in map(read_report, lines):
+                    if isinstance(told, Metrics):
+                        self._door.log.metrics.others[f"{self._session_id}/{worker.row}"] = told
+                    else:
+                        counts = told
         except OSError as error:
             _log.error("a process of this session cannot be reached: %s", error.strerror or error)
         finally:
             worker.control.close()
             await asyncio.to_thread(_bury, worker.process)
             self.shares.clear_live(worker.row)
-        counts = read_report(said)
         if counts is None or not worker.told:
             _log.error("a process of this session has failed, and its connections with it")
         if counts is not None:

@@ -8,10 +8,11 @@ import pytest
 from gateway.allowlists import load_shipped
 from gateway.authorizer import Counts
 from gateway.config import Config, compile_egress
+from gateway.metrics import Metrics
 from gateway.policy.decision import Verdict
 from gateway.policy.egress import EgressRequest, Transport, decide
 from gateway.policy.limits import Limits
-from gateway.proxy.assignment import Assignment, read_assignment, read_report, report
+from gateway.proxy.assignment import Assignment, read_assignment, read_report, report, report_metrics
 from gateway.session import SandboxStamp, Session
 
 
@@ -60,8 +61,28 @@ def test_report() -> None:
     assert read_report(report(Counts(3, 4))) == Counts(3, 4)
 
 
+def test_what_was_counted() -> None:
+    metrics = Metrics()
+    metrics.count_connection("allow")
+    metrics.count_connection("deny", "not_listed")
+    metrics.count_bytes(5, 7)
+    line = report_metrics(metrics)
+    assert (line.count(b"\n"), line[-1:]) == (1, b"\n")
+    assert read_report(line) == metrics
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"{}", b'{"allowed": 1}', b'{"allowed": "x", "denied": 1}']
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"allowed": 1}',
+        b'{"allowed": "x", "denied": 1}',
+        b'{"connections": 3}',
+        b"3",
+    ],
 )
 def test_no_report(data: bytes) -> None:
     assert read_report(data) is None

@@ -157,6 +157,9 @@ def test_it_serves_decides_and_records(tmp_path: Path) -> None:
         assert all(record["session"] == "s1" for record in served.records())
         counts = served.door.counts("s1")
         assert (counts.allowed, counts.denied) == (2, 1)
+        told = served.door.log.metrics.total
+        assert (dict(told.connections), dict(told.denials)) == ({"allow": 2, "deny": 1}, {"not_listed": 1})
+        assert told.bytes_down > 0
         assert gone(process_ids[0])
         # What this process has recorded itself: that the session was opened.
         assert served.door.log.path.read_bytes().count(b"\n") == 1
