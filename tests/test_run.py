@@ -16,6 +16,7 @@ from tests.fakes.console import (
     BACKENDS,
     OFF,
     ON,
+    PROGRAM,
     WAYS,
     Console,
     end,
@@ -27,6 +28,17 @@ from tests.fakes.console import (
 from tests.source_tree import ROOT
 
 both_ways = pytest.mark.parametrize("way", WAYS, ids=BACKENDS.values())
+
+
+# --- Inside another run ---------------------------------------------------------------------------
+
+
+def test_a_run_inside_a_run(tmp_path: Path) -> None:
+    """Another wrap cannot be made there; what the product keeps itself can, its signing key among it."""
+    console = Console(tmp_path)
+    inner = (PROGRAM, "run", "--quiet", "--sandbox", "off", "--", "echo", "inner")
+    done = console.run(*inner, options=("--quiet", "--bind", f"{ROOT}:ro"))
+    assert (done.status, done.stdout) == (0, b"inner\n"), done.said
 
 
 # --- Exit status ----------------------------------------------------------------------------------
@@ -547,7 +559,7 @@ def test_throwaway_home(tmp_path: Path) -> None:
     script = 'cd "$HOME" && ls -A && touch x && mkdir .cache && echo wrote'
     for _ in range(2):
         assert console.run("sh", "-c", script, options=("--mode", "plan")).lines == ["wrote"]
-    kept = ["audit", "audit-key.pem", "audit-public.pem", "audit-register", "known-hosts"]
+    kept = ["audit", "audit-key", "audit-key.pub", "audit-register", "known-hosts"]
     assert sorted(path.name for path in console.state.iterdir()) == kept
     assert console.left() == []
 

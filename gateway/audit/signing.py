@@ -21,8 +21,8 @@ from gateway.errors import AuditError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-KEY_NAME: Final = "audit-key.pem"
-PUBLIC_NAME: Final = "audit-public.pem"
+KEY_NAME: Final = "audit-key"
+PUBLIC_NAME: Final = "audit-key.pub"
 # A key takes some hundred bytes; a file that is none may have any size.
 _MAX_KEY: Final = 64 << 10
 _SIGNED = re.compile(rb'(.*,"key":"([0-9a-f]{16})"),"signature":"([0-9a-f]{128})"\}', re.DOTALL)

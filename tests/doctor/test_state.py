@@ -144,9 +144,9 @@ def test_wider_ones(tmp_path: Path, mode: int, verdict: Verdict) -> None:
 def test_a_key_that_others_can_read(tmp_path: Path) -> None:
     place = place_in(tmp_path)
     write_log(place)
-    (place.state / "audit-key.pem").chmod(0o644)
+    (place.state / "audit-key").chmod(0o644)
     finding = only(list(look_at_permissions(place, "permissions")))
-    assert (finding.verdict, finding.cure) == (Verdict.WARNING, f"chmod 600 {place.state}/audit-key.pem")
+    assert (finding.verdict, finding.cure) == (Verdict.WARNING, f"chmod 600 {place.state}/audit-key")
 
 
 def test_a_link_in_its_place(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def poisoned_log(folder: Path) -> None:
         writer.refuse(session, f"{attack}.test")
         writer.refuse(session, attack, Decision(Verdict.DENY, "deny.txt:1", POISON, Code.DENIED))
         writer.request(session, attack, path=f"/{attack}")
-        writer.fail(session, attack, code=attack)
+        # Codes are the product's own words, and ASCII.
+        writer.fail(session, attack, code=attack if attack.isprintable() else "dns_failed")
     for name, fields in EVENTS.items():
         if name not in ("session", "egress", "checkpoint"):
             writer.note(EventKind(name), session, **_fields(fields))

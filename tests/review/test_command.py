@@ -61,7 +61,7 @@ def test_another_directory(tmp_path: Path) -> None:
     for words in (("--config", str(config)), (str(tmp_path / "elsewhere"),)):
         done = console.call("review", "verify", *words)
         assert (done.status, done.lines[0][:17]) == (0, "intact: 5 records")
-    public = console.state / "audit-public.pem"
+    public = console.state / "audit-key.pub"
     assert console.call("review", "verify", str(tmp_path / "elsewhere"), "--key", str(public)).status == 0
 
 
