@@ -97,6 +97,7 @@ EVENTS: Final = {
         "action": "VARCHAR",
         "summary": "VARCHAR",
         "reason": "VARCHAR",
+        "override": "BOOLEAN",
     },
     "violation": {
         "action": "VARCHAR",

@@ -1,27 +1,36 @@
 """Makes the golden lines anew: `python -m tests.audit.golden > tests/data/audit/lines.jsonl`.
 
-One record at least of every kind, made by what makes them in a run where that takes no network.
+One record at least of every kind, made by what makes them in a run.
 """
 
+import asyncio
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gateway.approvals import Approvals
+from gateway.action_authorizer import ActionAuthorizer
+from gateway.approvals import Answer, Approvals, Question
 from gateway.audit import AuditEvent, AuditLog, EventKind
 from gateway.audit.signing import KEY_NAME
 from gateway.authorizer import Authorizer, Figures
+from gateway.credentials.github_app import GitHubApp
+from gateway.credentials.ledger import Ledger, State
+from gateway.credentials.token import Repository, Token, TokenKind
 from gateway.lifecycle import SessionRequest, close_session, open_session, record_violation
 from gateway.policy.decision import Decision, Verdict
 from gateway.policy.egress import Code, Transport
+from gateway.policy.grounds import Grounds
 from gateway.policy.push import UpdateKind
+from gateway.policy.repositories import RepositoryName
+from gateway.policy.tool_call import ToolCall
 from gateway.push_authorizer import PushAuthorizer, PushRecord, RefOutcome
 from gateway.session import SandboxStamp, Session, Sessions
 from tests.fakes.rules import rules_for
@@ -67,7 +76,8 @@ def make_lines(place: Path) -> bytes:
         session = open_session(request, sessions, log, **names, self_test="holds")
         _connections(session, log)
         _pushes(session, log)
-        _others(session, log)
+        _tokens(session, log)
+        asyncio.run(_calls(session, log))
         record_violation(
             session,
             log,
@@ -112,35 +122,36 @@ def _pushes(session: Session, log: AuditLog) -> None:
     door.record(session, PushRecord("acme/widget", (outcome,), bytes=368, duration_ms=12))
 
 
-def _others(session: Session, log: AuditLog) -> None:
-    """As their own tests hold them: tokens need GitHub, questions a person."""
-    token = {
-        "state": "minted",
-        "kind": "read",
-        "repositories": ["acme/widget"],
-        "permissions": {"contents": "read"},
-        "expires": "2026-01-02T04:04:05Z",
-    }
-    question = {
-        "id": 1,
-        "state": "approved",
-        "approver": HOSTILE,
-        "remember": False,
-        "action": "push",
-        "summary": "push to acme/widget",
-        "reason": "",
-    }
-    call = {
-        "tool": "Bash",
-        "command": "curl -H 'Authorization: Bearer hunter2hunter2hunter2' https://u:hunter2@a.test/?k=hunter2",
-        "effects": ["spawn_process", "access_network"],
-        "verdict": "deny",
-        "rule": "preset:plan",
-        "reason": "this session only reads",
-        "approver": "",
-    }
-    for kind, fields in ((EventKind.TOKEN, token), (EventKind.APPROVAL, question), (EventKind.ACTION, call)):
-        log.append(AuditEvent(kind, fields, session))
+def _tokens(session: Session, log: AuditLog) -> None:
+    """As GitHub's answers make them."""
+    repository = Repository(1, RepositoryName("acme", "widget"), 2)
+    moment = datetime(2026, 1, 2, 4, 4, 5, tzinfo=UTC)
+    token = Token(TokenKind.READ, (repository,), {"contents": "read"}, moment, "ghs_never_in_a_log")
+    nobody = cast(GitHubApp, None)  # nobody is asked
+    ledger = Ledger(nobody, session, log, clock=lambda: moment, sleep=asyncio.sleep)
+    ledger._record(State.MINTED, token)
+    ledger._record(State.REVOKE_FAILED, token, HOSTILE)
+
+
+async def _calls(session: Session, log: AuditLog) -> None:
+    """A call full of secrets, and one that somebody with a hostile name allows."""
+    approvals = Approvals(log, lambda: 0.0)
+    approvals.attach(Approver())
+    door = ActionAuthorizer(log, approvals, lambda: datetime(2026, 1, 2, tzinfo=UTC))
+    grounds = Grounds(worktree="/src/widget", cwd="/src/widget", writable=("/src/widget",))
+    secret = "curl -H 'Authorization: Bearer hunter2hunter2hunter2' https://u:hunter2@a.test/?k=hunter2"
+    for command in (secret, "npm install left-pad"):
+        await door.authorize(session, ToolCall("Bash", command=command, id=command[:4]), grounds)
+
+
+class Approver:
+    """Says yes at once."""
+
+    def asked(self, question: Question) -> None:
+        asyncio.get_running_loop().call_soon(question.settle, Answer(True, HOSTILE, HOSTILE))
+
+    def closed(self, question: Question) -> None:
+        """Has nothing to clear away."""
 
 
 if __name__ == "__main__":
