@@ -6,17 +6,17 @@ convenience: `review --new-since` asks the log itself.
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from gateway.audit.names import LogFile, named
+from gateway.audit.names import LogFile, find_files, named
 from gateway.authorizer import Counts
 from gateway.errors import GatewayError
 from gateway.policy.wording import printable
 from gateway.push_authorizer import PushCounts
-from gateway.review.files import audit_files, count_bytes, iter_lines
+from gateway.review.files import count_bytes, iter_lines
 from gateway.review.records import DamagedLine, parse_line, text_of
 
 # Bytes of logs that are read at most at the end of a run: nobody waits for it.
@@ -61,12 +61,13 @@ def note_hosts(log: Path, session: str, state: Path) -> tuple[str, ...]:
     anybody would wait for, or something that cannot be read.
     """
     with suppress(GatewayError, OSError):
-        files = audit_files(log.parent)
         own = named(log)
-        begun = min((file.started for file in files if file.chain == own.chain), default="")
-        recent = [file for file in files if file.started >= begun]
-        reached = _hosts(recent, session)
-        known, is_first = _known(state, [file for file in files if file.started < begun])
+        ours = (name for name in os.listdir(log.parent) if f"-{own.chain}-" in name)
+        begun = min((name[: len(own.started)] for name in ours), default=own.started)
+        reached = _hosts(find_files(log.parent, begun), session)
+        known, is_first = _known(
+            state, lambda: [file for file in find_files(log.parent) if file.started < begun]
+        )
         fresh = sorted(reached - known)
         _remember(state, fresh if not is_first else sorted(reached | known))
         if known or not is_first:
@@ -91,13 +92,13 @@ def _hosts(files: Sequence[LogFile], session: str = "") -> set[str]:
     return found
 
 
-def _known(state: Path, earlier: Sequence[LogFile]) -> tuple[set[str], bool]:
+def _known(state: Path, earlier: Callable[[], Sequence[LogFile]]) -> tuple[set[str], bool]:
     """The hosts that are remembered, and whether there was nothing to remember them in; then the newest earlier logs
-    say which there were."""
+    say which there were: `earlier` looks for them, which takes its time where there are many."""
     try:
         descriptor = os.open(state / _KNOWN, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        newest = sorted(earlier, key=lambda file: file.started, reverse=True)
+        newest = sorted(earlier(), key=lambda file: file.started, reverse=True)
         while newest and count_bytes(tuple(newest)) > _BUDGET:
             newest.pop()
         return _hosts(newest), True

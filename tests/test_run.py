@@ -559,7 +559,7 @@ def test_throwaway_home(tmp_path: Path) -> None:
     script = 'cd "$HOME" && ls -A && touch x && mkdir .cache && echo wrote'
     for _ in range(2):
         assert console.run("sh", "-c", script, options=("--mode", "plan")).lines == ["wrote"]
-    kept = ["audit", "audit-key", "audit-key.pub", "audit-register", "known-hosts"]
+    kept = ["audit", "audit-key", "audit-key.pub", "audit-looked", "audit-register", "known-hosts"]
     assert sorted(path.name for path in console.state.iterdir()) == kept
     assert console.left() == []
 

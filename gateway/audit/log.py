@@ -20,7 +20,7 @@ from gateway.audit.names import file_name
 from gateway.audit.register import Mark, State
 from gateway.audit.retention import old_files, remove
 from gateway.audit.sealing import EVERY, ROOM, Reason, Seal
-from gateway.audit.tending import Tending
+from gateway.audit.tending import Tending, is_due
 from gateway.audit.written_file import UnusableFile, WrittenFile
 from gateway.errors import AuditError
 from gateway.metrics import Metrics
@@ -166,11 +166,14 @@ class AuditLog:
             while self._full:
                 self._bring_to_disk(self._full[0])
                 self._full.popleft().close()
+            is_first, self._tended = not self._tended, True
+            looks = is_first and is_due(self.state, self._clock())
+            if is_first and not looks:
+                self._tending.wait()
             self._tending.compress_now_and_then()
         if self._seal is not None and tip.count and not self._broken:
             self._seal.note(tip, State.OPEN)
-        if emptied or not self._tended:
-            self._tended = True
+        if emptied or looks:
             self._remove_old()
 
     def close(self) -> None:

@@ -45,9 +45,10 @@ def named(path: Path) -> LogFile:
     return LogFile(path, found[2], int(found[3]), found[1], found[4] == COMPRESSED, is_ours=True)
 
 
-def find_files(directory: Path) -> tuple[LogFile, ...]:
+def find_files(directory: Path, since: str = "") -> tuple[LogFile, ...]:
     """The audit files of a directory, chain by chain, each in the order in which it was written; the chain that began
-    first comes first. No links, no folders. OSError when it cannot be read.
+    first comes first. No links, no folders. Without those that were begun before `since`, spelled as names have it: the
+    sooner the fewer are wanted. OSError when it cannot be read.
 
     A file that is there twice, plain and compressed, is the plain one: compressing it was interrupted.
     """
@@ -55,7 +56,9 @@ def find_files(directory: Path) -> tuple[LogFile, ...]:
         names = {
             entry.name
             for entry in entries
-            if entry.name.endswith((PLAIN, COMPRESSED)) and entry.is_file(follow_symlinks=False)
+            if not (entry.name < since and entry.name[:8].isdigit())
+            and entry.name.endswith((PLAIN, COMPRESSED))
+            and entry.is_file(follow_symlinks=False)
         }
     return in_order(
         named(directory / name)

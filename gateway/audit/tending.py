@@ -14,12 +14,37 @@ from gateway.audit.retention import compress_finished
 
 # Seconds for which a finished file stays plain: whoever follows the log reads it to its end.
 STAYS_PLAIN: Final = 3600
-# Seconds between two looks.
+# The note of the last look for old files, and seconds for which it is good enough: a look takes long where there are
+# tens of thousands of files, and nobody wants to wait for it at the end of every run.
+_MARK: Final = "audit-looked"
+_LOOKED: Final = 3600
+# Seconds between two looks for what can be compressed.
 _EVERY: Final = 900.0
 # What the thread gives way with, where a thread can (Linux).
 _NICENESS: Final = 15
 
 _log = logging.getLogger(__name__)
+
+
+def is_due(state: Path | None, now: int) -> bool:
+    """Whether finished and old files are to be looked for: not within an hour of the last look that a process of this
+    state directory took, and then this is the next. `now` is in nanoseconds since the epoch. Where nobody can note it,
+    always."""
+    if state is None:
+        return True
+    mark = state / _MARK
+    try:
+        if 0 <= now - mark.stat(follow_symlinks=False).st_mtime_ns < _LOOKED * 10**9:
+            return False
+    except OSError:
+        pass
+    with contextlib.suppress(OSError):
+        descriptor = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.utime(descriptor, ns=(now, now))
+        finally:
+            os.close(descriptor)
+    return True
 
 
 class Tending:
@@ -31,6 +56,10 @@ class Tending:
         self._next = time.monotonic()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
+
+    def wait(self) -> None:
+        """Nothing is to be compressed before the time of another look: somebody has looked just now."""
+        self._next = time.monotonic() + _EVERY
 
     def compress_now_and_then(self) -> None:
         """Starts the thread when it is time, and nothing is compressed yet."""

@@ -54,3 +54,17 @@ def test_a_directory(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         find_files(tmp_path / "nowhere")
+
+
+def test_only_those_that_began_late_enough(tmp_path: Path) -> None:
+    names = (
+        "20260101T000000Z-1-aaaaaaaa-0000.jsonl",
+        "20260102T000000Z-1-aaaaaaaa-0001.jsonl.gz",
+        "20260103T000000Z-2-bbbbbbbb-0000.jsonl",
+        "copy.jsonl",
+    )
+    for name in names:
+        (tmp_path / name).touch()
+    found = [file.path.name for file in find_files(tmp_path, "20260102T000000Z")]
+    assert sorted(found) == sorted(names[1:])
+    assert len(find_files(tmp_path)) == 4

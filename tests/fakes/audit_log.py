@@ -16,6 +16,7 @@ def write_log(
 ) -> AuditLog:
     """A log of so many records in `place/audit`, its key and register in `place`. Behind the records whose numbers are
     in `sessions` stands a checkpoint, as at the end of a session."""
+    (place / "audit-looked").unlink(missing_ok=True)  # the last look for old files was long ago
     log = AuditLog(place / "audit", state=place, max_bytes=max_bytes)
     log.prepare()
     ends = frozenset(sessions)
