@@ -38,6 +38,7 @@ from tests.bench.review import (
     SUMMARY_MEMORY,
     VERIFY,
 )
+from tests.bench.setups import SETUP, UNLOGGED
 from tests.bench.subjects import RAISED_LIMITS, Subject
 
 OURS = "gateway"
@@ -144,6 +145,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(RECORD, 50.0, "recording ≤ 50 µs a record (20,000 a second)", unit="µs"),
     Bound(SLOWEST, 1.0, "p99 of one append ≤ 1 ms", unit="ms"),
     Bound(OPENED, 50.0, "the record that a client waits for ≤ 50 µs (median)", unit="µs"),
+    Bound(SETUP, 1.10, "setting a connection up ≤ 1.10 × without a log", UNLOGGED, times=True),
     Bound(VERIFY, 5.0, "verifying ≤ 5 µs a record (200,000 a second)", unit="µs"),
     Bound(SUMMARY, 3.0, "a summary of 1,000,000 events ≤ 3 s", unit="s"),
     Bound(SUMMARY_MEMORY, 500.0, "a summary of 1,000,000 events takes ≤ 500 MB", unit="MB"),

@@ -23,10 +23,11 @@ from gateway.policy.egress import Transport
 from gateway.review.verify import verify
 from gateway.session import SandboxStamp, Session
 from tests.bench.measures import Results, Scale
+from tests.bench.setups import SETUP, measure_setups
 
 RECORD, SLOWEST, OPENED, VERIFY = "review-record", "review-p99", "review-opened", "review-verify"
 SUMMARY, SUMMARY_MEMORY, MONTH = "review-summary", "review-summary-memory", "review-month"
-REVIEW_FIGURES: Final = (RECORD, SLOWEST, OPENED, VERIFY, SUMMARY, SUMMARY_MEMORY, MONTH)
+REVIEW_FIGURES: Final = (SETUP, RECORD, SLOWEST, OPENED, VERIFY, SUMMARY, SUMMARY_MEMORY, MONTH)
 # Connections of one round, each with two records.
 CONNECTIONS: Final = 50_000
 # Files of a log that is verified by as many processes as there are cores.
@@ -39,6 +40,7 @@ def measure_review(scale: Scale, results: Results) -> None:
         lists = load_shipped()
         rules = compile_egress(load_config(None, lists), lists, (), True)
         session = Session("bench", SandboxStamp("native", "create-time"), rules, "secret", agent="claude")
+        measure_setups(scale, results)
         for _ in range(scale.rounds):
             with tempfile.TemporaryDirectory(prefix="agw-bench-") as folder:
                 _record(Path(folder), session, results)

@@ -61,7 +61,9 @@ def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "data", [b"no gzip", gzip.compress(b"a\n" * 1_000)[:-10], gzip.compress(b"a\n")[:-8] + b"\0" * 8]
+    "data",
+    [b"no gzip", gzip.compress(b"a\n" * 1_000)[:-10], gzip.compress(b"a\n")[:-8] + b"\0" * 8],
+    ids=["no gzip", "cut", "wrong sum"],
 )
 def test_a_compressed_file_that_is_broken(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.jsonl.gz"
