@@ -22,6 +22,7 @@ from gateway.proxy.proxies import Proxies
 from gateway.proxy.reactor import GatewayLoop
 from gateway.session import SandboxStamp, Session
 from tests.bench.measures import Results, Scale
+from tests.bench.memory import pause
 from tests.fakes.rules import GOOD, naming, rules_for
 
 SETUP: Final = "review-setup"
@@ -65,7 +66,7 @@ def _set_up(proxy: int, origin: int) -> float:
         took = time.perf_counter() - begun
     if not answer.startswith(b"HTTP/1.1 200 "):
         raise OSError(f"the proxy said {answer[:40]!r}")
-    time.sleep(_BETWEEN)
+    pause(_BETWEEN)
     return took
 
 

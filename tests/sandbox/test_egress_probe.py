@@ -112,9 +112,35 @@ def test_what_is_no_order(data: bytes) -> None:
     assert run(data, []) == b""
 
 
-def test_what_is_no_namespace() -> None:
-    null = os.open("/dev/null", os.O_RDONLY)
-    try:
-        assert run(b"1\0a\0b\x002", [null, null]) == b"failed [Errno 22] Invalid argument"
-    finally:
-        os.close(null)
+def orders(number: int) -> bytes:
+    return "\0".join((str(number), "1", "a", "b", "2")).encode()
+
+
+@pytest.fixture
+def null() -> Iterator[int]:
+    """A descriptor of no process."""
+    with open(os.devnull, "rb") as file:
+        yield file.fileno()
+
+
+def test_a_process_in_the_same_network(null: int) -> None:
+    assert run(orders(os.getpid()), [null]) == b"shared yes"
+
+
+def test_a_process_that_has_ended(null: int) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert run(orders(ended.pid), [null]).startswith(b"failed [Errno 2] No such file or directory")
+
+
+def test_what_is_no_process(null: int) -> None:
+    """In another network, so that it has to be entered."""
+    command = ("unshare", "--map-root-user", "--net", "cat")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as elsewhere:
+        assert elsewhere.stdin is not None
+        assert elsewhere.stdout is not None
+        elsewhere.stdin.write(b"x\n")
+        elsewhere.stdin.flush()
+        assert elsewhere.stdout.readline() == b"x\n"
+        assert run(orders(elsewhere.pid), [null]) == b"failed [Errno 22] Invalid argument"
+        elsewhere.stdin.close()
